@@ -1,0 +1,57 @@
+# The front door. CMake does the work; see CMakePresets.json for the builds there are.
+
+BUILD       ?= build
+JOBS        ?= $(shell nproc)
+PREFIX      ?= /usr/local
+VARIANTS    ?= release debug runq4
+CMAKE_FLAGS ?=
+
+export BUILD JOBS CMAKE_FLAGS
+export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all demo test test-asan test-tsan test-aarch64 bench install clean help
+all: build-release
+
+help:
+	@echo "make                 build the library: $(BUILD)/release"
+	@echo "make demo            build and run examples/demo.c"
+	@echo "make test            all tests, in these builds: $(VARIANTS)"
+	@echo "                     (one: make test VARIANTS=debug CTEST_FLAGS='-R chan')"
+	@echo "make test-asan       all tests with AddressSanitizer and UBSan"
+	@echo "make test-tsan       all tests with ThreadSanitizer"
+	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
+	@echo "make bench           the benchmarks, beside Go and others"
+	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
+	@echo "make build-PRESET    any build of CMakePresets.json"
+	@echo "make clean           remove $(BUILD)"
+
+# Configures and builds; silent unless there is something to say.
+build-%:
+	@tools/setup build
+	@mkdir -p $(BUILD)
+	@{ cmake --preset $* -B $(BUILD)/$* $(CMAKE_FLAGS) >$(BUILD)/$*.log 2>&1 && \
+		cmake --build $(BUILD)/$* -j $(JOBS) >$(BUILD)/$*.log 2>&1; } || \
+		{ cat $(BUILD)/$*.log; exit 1; }
+	@! grep -q warning: $(BUILD)/$*.log || cat $(BUILD)/$*.log
+
+demo: build-release
+	@$(BUILD)/release/examples/demo
+
+test:
+	@test/run $(VARIANTS)
+
+test-asan test-tsan test-aarch64:
+	@test/run $(@:test-%=%)
+
+bench:
+	@tools/setup bench
+	@bench/run
+
+install: build-release
+	@cmake --install $(BUILD)/release --prefix $(PREFIX) >/dev/null
+	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+clean:
+	@rm -rf $(BUILD)

@@ -1,0 +1,138 @@
+/*
+ * measure.h - how a benchmark program measures and what it prints.
+ *
+ * Knows nothing of goro, so that the C and C++ programs of peers/ measure with
+ * the very same code; peers/go/bench.go is its twin in Go.
+ *
+ * A workload is cut into rounds: a round does a fixed amount of work and
+ * returns a checksum of it. Rounds are repeated for a while to warm up and then
+ * for the measured time, so a program takes as long on a slow peer as on a fast
+ * one, and the checksum of a round does not depend on speed: the same number
+ * has to come out of every round, of every peer. (A fixed number of rounds
+ * would make fast peers' measurements too short to trust; a checksum over all
+ * the rounds could not be compared.)
+ *
+ * A round should take between 10 microseconds, to make reading the clock
+ * negligible, and 100 milliseconds.
+ *
+ * The measured time is 0.4 s, or BENCH_SECONDS.
+ */
+#ifndef MEASURE_H
+#define MEASURE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MEASURE_DEFAULT_SECONDS 0.4
+#define MEASURE_WARMUP_SHARE    0.25
+
+static inline void measure_fail(const char *what)
+{
+	fprintf(stderr, "bench: %s\n", what);
+	exit(1);
+}
+
+static inline int64_t measure_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline int64_t measure_target_ns(void)
+{
+	const char *text = getenv("BENCH_SECONDS");
+
+	return (int64_t)((text ? atof(text) : MEASURE_DEFAULT_SECONDS) * 1e9);
+}
+
+typedef uint64_t measure_round(void);
+
+struct measurement {
+	double ns_per_op;
+	uint64_t check;         /* of each round */
+};
+
+/* Repeats round for at least ns nanoseconds; the mean time of one. */
+static inline double measure_repeat(measure_round *round, int64_t ns,
+                                    uint64_t check)
+{
+	int64_t start = measure_now(), elapsed;
+	int64_t rounds = 0;
+
+	do {
+		if (round() != check)
+			measure_fail("two rounds differ in their checksum");
+		rounds++;
+		elapsed = measure_now() - start;
+	} while (elapsed < ns);
+	return (double)elapsed / (double)rounds;
+}
+
+/* Warms up and measures; a round counts as ops operations. */
+static inline struct measurement measure(measure_round *round, double ops)
+{
+	int64_t target = measure_target_ns();
+	struct measurement m;
+
+	m.check = round();
+	measure_repeat(round, (int64_t)((double)target * MEASURE_WARMUP_SHARE),
+	               m.check);
+	m.ns_per_op = measure_repeat(round, target, m.check) / ops;
+	return m;
+}
+
+/* One "VmXYZ:   123 kB" line of /proc/self/status, in bytes. */
+static inline int64_t measure_status_bytes(const char *field)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	size_t n = strlen(field);
+	int64_t kib = -1;
+	char line[256];
+
+	if (!f)
+		measure_fail("cannot read /proc/self/status");
+	while (kib < 0 && fgets(line, sizeof line, f))
+		if (strncmp(line, field, n) == 0 && line[n] == ':')
+			kib = strtoll(line + n + 1, NULL, 10);
+	fclose(f);
+	if (kib < 0)
+		measure_fail("no such field in /proc/self/status");
+	return kib * 1024;
+}
+
+/* Memory that the process costs: its pages and the tables that map them, since
+ * a sparse address space can hide a good part of its cost in the latter. */
+static inline int64_t measure_memory_bytes(void)
+{
+	return measure_status_bytes("VmRSS") + measure_status_bytes("VmPTE");
+}
+
+/* Prints a result: one line, one JSON object. The rest is the check, as printf:
+ * what the runner compares between peers, so it tells work, not speed. procs is
+ * what the program found itself running with, not what it was told. */
+__attribute__((format(printf, 5, 6)))
+static inline void measure_report(int procs, const char *name, double value,
+                                  const char *unit, const char *check, ...)
+{
+	va_list args;
+
+	printf("{\"name\":\"%s\",\"procs\":%d,\"value\":%.3f,\"unit\":\"%s\","
+	       "\"check\":\"", name, procs, value, unit);
+	va_start(args, check);
+	vprintf(check, args);
+	va_end(args);
+	printf("\"}\n");
+	fflush(stdout);
+}
+
+#endif

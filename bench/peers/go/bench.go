@@ -1,0 +1,99 @@
+// The same workloads as bench/*.c, in Go as one would write it: one program,
+// `gorobench WORKLOAD`, one file a workload. This file is the twin of
+// measure.h, which says how measuring works.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultSeconds = 0.4
+	warmupShare    = 0.25
+)
+
+var workloads = map[string]func(){
+	"chain":  chain,
+	"fib":    fibonacci,
+	"memory": memory,
+	"spawn":  spawn,
+	"yield":  yield,
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "list" {
+		for name := range workloads {
+			fmt.Println(name)
+		}
+		return
+	}
+	if len(os.Args) != 2 || workloads[os.Args[1]] == nil {
+		fail("usage: gorobench WORKLOAD | list")
+	}
+	workloads[os.Args[1]]()
+}
+
+func fail(what string) {
+	fmt.Fprintln(os.Stderr, "bench:", what)
+	os.Exit(1)
+}
+
+func target() time.Duration {
+	seconds := defaultSeconds
+	if text := os.Getenv("BENCH_SECONDS"); text != "" {
+		seconds, _ = strconv.ParseFloat(text, 64)
+	}
+	return time.Duration(seconds * 1e9)
+}
+
+// repeat repeats round for at least d and returns the mean nanoseconds of one.
+func repeat(round func() uint64, d time.Duration, check uint64) float64 {
+	start := time.Now()
+	for rounds := 1; ; rounds++ {
+		if round() != check {
+			fail("two rounds differ in their checksum")
+		}
+		if elapsed := time.Since(start); elapsed >= d {
+			return float64(elapsed.Nanoseconds()) / float64(rounds)
+		}
+	}
+}
+
+// measure warms up and measures; a round counts as ops operations.
+func measure(round func() uint64, ops float64) (nsPerOp float64, check uint64) {
+	check = round()
+	repeat(round, time.Duration(float64(target())*warmupShare), check)
+	return repeat(round, target(), check) / ops, check
+}
+
+func statusBytes(field string) int64 {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		fail(err.Error())
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) > 1 && words[0] == field+":" {
+			kib, _ := strconv.ParseInt(words[1], 10, 64)
+			return kib * 1024
+		}
+	}
+	fail("no " + field + " in /proc/self/status")
+	return 0
+}
+
+func memoryBytes() int64 {
+	return statusBytes("VmRSS") + statusBytes("VmPTE")
+}
+
+func report(name string, value float64, unit, check string) {
+	fmt.Printf("{\"name\":%q,\"procs\":%d,\"value\":%.3f,\"unit\":%q,\"check\":%q}\n",
+		name, runtime.GOMAXPROCS(0), value, unit, check)
+}

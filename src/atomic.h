@@ -1,0 +1,54 @@
+/*
+ * atomic.h - atomic operations with the memory order in the name.
+ *
+ * An order is part of what an operation means, so it is part of its name and
+ * never an argument. Whoever uses an order stronger than relaxed says beside it
+ * which operation it pairs with.
+ */
+#ifndef GORO_ATOMIC_H
+#define GORO_ATOMIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define load_seqcst(p)  __atomic_load_n((p), __ATOMIC_SEQ_CST)
+
+#define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define store_seqcst(p, v)  __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+
+#define exchange_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
+#define exchange_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
+#define exchange_acqrel(p, v)  __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
+
+#define fetch_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define fetch_add_acqrel(p, v)  __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
+#define fetch_add_seqcst(p, v)  __atomic_fetch_add((p), (v), __ATOMIC_SEQ_CST)
+#define fetch_or_acqrel(p, v)   __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
+#define fetch_and_acqrel(p, v)  __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
+
+/* Compare and swap: true if *p was *old and is now new; else *old is what was
+ * found. A failure orders nothing beyond relaxed unless the name says acquire. */
+#define cas_relaxed(p, old, new) \
+	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+#define cas_acquire(p, old, new) \
+	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+#define cas_release(p, old, new) \
+	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+#define cas_acqrel(p, old, new) \
+	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define cas_seqcst(p, old, new) \
+	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
+#define fence_seqcst() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
+/* Orders this thread against its own signal handlers, and is the cheap half of
+ * a store-load pair whose other half calls membarrier. */
+#define compiler_barrier() __asm__ volatile("" ::: "memory")
+
+/* A counter with one writer at a time and any number of readers. */
+#define count_up(p, n) store_relaxed((p), load_relaxed(p) + (n))
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * deadlock.c - "all goroutines are asleep", said only when it is certain.
+ *
+ * It is certain when nobody is left who could ever make a goroutine runnable:
+ * every M is idle, and every thread of the process is an M, one of the
+ * runtime's two others (sysmon, spawner), or a plain thread asleep in a call of
+ * ours. One other thread anywhere, even in a library, and nothing is said: it
+ * may yet send on a channel.
+ *
+ * The check is made whenever the last M goes to sleep, a plain thread parks or
+ * ends. It may find a thread that is just ending and not yet gone: then sysmon
+ * looks again a few times before it sleeps itself (deadlock_check_again).
+ */
+#include "os.h"
+#include "runtime.h"
+
+#define RUNTIME_THREADS 2	/* sysmon, spawner */
+
+static bool unsure;		/* sched.lock */
+
+void deadlock_check(void)
+{
+	int running = sched.m_n - sched.idle_m_n - sched.idle_m_locked;
+	int threads, ours;
+
+	check(lock_is_held(&sched.lock));
+	unsure = false;
+	if (running > 0 || sched.need_m_n > 0 || sched.runq.n > 0)
+		return;
+	if (load_relaxed(&sched.stopping))
+		return;
+	threads = os_threads();
+	ours = sched.m_n + RUNTIME_THREADS + load_seqcst(&sched.foreign_parked) + TOOL_THREADS;
+	if (threads < 0)
+		return;
+	if (threads != ours) {
+		unsure = true;
+		return;
+	}
+	lock_release(&sched.lock);
+	if (load_relaxed(&sched.main_exited) > 0)
+		fatal("no goroutines (main called runtime.Goexit) - deadlock!");
+	fatal("all goroutines are asleep - deadlock!");
+}
+
+bool deadlock_unsure(void)
+{
+	return load_relaxed(&unsure);
+}

@@ -1,0 +1,34 @@
+/*
+ * debug.c - reads GORO_DEBUG. Unknown names and bad values are ignored, as Go
+ * ignores them in GODEBUG.
+ */
+#include "debug.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct debug debug;
+
+static void set(const char *name, size_t len, int value)
+{
+#define X(n) \
+	if (len == sizeof #n - 1 && memcmp(name, #n, len) == 0) \
+		debug.n = value;
+	DEBUG_SWITCH_LIST(X)
+#undef X
+}
+
+void debug_init(void)
+{
+	const char *s = getenv("GORO_DEBUG");
+
+	while (s && *s) {
+		size_t field = strcspn(s, ",");
+		const char *eq = memchr(s, '=', field);
+
+		if (eq)
+			set(s, (size_t)(eq - s), (int)strtol(eq + 1, NULL, 10));
+		s += field;
+		s += *s == ',';
+	}
+}

@@ -1,0 +1,25 @@
+/*
+ * debug.h - the GORO_DEBUG switches, as GODEBUG: "name=value,name=value".
+ * Parsed once at the start; constant afterwards.
+ */
+#ifndef GORO_DEBUG_H
+#define GORO_DEBUG_H
+
+#define DEBUG_SWITCH_LIST(X)                                              \
+	X(schedtrace)	/* print a line about the scheduler every N ms */ \
+	X(scheddetail)	/* .. and all Ps, Ms and Gs */                    \
+	X(migrate)	/* send every readied goroutine to another P */   \
+	X(nomembarrier)	/* as if the kernel had no membarrier */          \
+	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
+	X(nouring)	/* as if it had no io_uring */
+
+struct debug {
+#define X(name) int name;
+	DEBUG_SWITCH_LIST(X)
+#undef X
+};
+extern struct debug debug;
+
+void debug_init(void);
+
+#endif

@@ -1,0 +1,370 @@
+/*
+ * dump.c - goroutines printed in the layout of Go's own dumps:
+ *
+ *	goroutine 18 [chan receive, 5 minutes, locked to thread]:
+ *	worker(...)
+ *		/home/me/prog.c:12 +0x1d
+ *	created by start in goroutine 1
+ *		/home/me/prog.c:31 +0x4f
+ *
+ * Frames of the runtime itself are left out: those a goroutine parked in, above
+ * the call of the program's (the innermost frame shown is the goro_ function
+ * that was called), and those it started in.
+ *
+ * goro_dump stops the world, notes the frames of every goroutine (addresses
+ * only, in memory of the runtime's own), lets the world go on, and prints then.
+ * A fatal end cannot wait for anybody: dump_all_unstopped takes what it finds.
+ */
+#include "dump.h"
+
+#include <goro.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "g.h"
+#include "os.h"
+#include "panic.h"
+#include "runtime.h"
+#include "stack.h"
+#include "symbol.h"
+#include "world.h"
+
+enum dump_level dump_level = DUMP_SINGLE;
+
+void dump_init(void)
+{
+	const char *s = getenv("GORO_TRACEBACK");
+
+	if (!s)
+		return;
+	if (!strcmp(s, "none") || !strcmp(s, "0"))
+		dump_level = DUMP_NONE;
+	else if (!strcmp(s, "all") || !strcmp(s, "1") || !strcmp(s, "system") || !strcmp(s, "crash"))
+		dump_level = DUMP_ALL;
+}
+
+/* ------------------------------------------------------------------ frames */
+
+static bool is_api(const struct symbol *sym)
+{
+	return strncmp(sym->function, "goro_", 5) == 0;
+}
+
+/* The frames [*first, *end) are the program's. */
+static void program_frames(const struct backtrace *bt, size_t *first, size_t *end)
+{
+	struct symbol sym;
+
+	*first = 0;
+	*end = bt->n;
+	for (size_t i = 0; i < bt->n && i < 12; i++)
+		if (symbol_find(bt->pc[i] - (i > 0), &sym) && is_api(&sym)) {
+			*first = i;
+			break;
+		}
+	for (size_t i = bt->n; i-- > 0 && i + 3 > bt->n;)
+		if (symbol_find(bt->pc[i] - (i > 0), &sym) &&
+		    bt->pc[i] - (i > 0) - sym.offset == (uintptr_t)g_start)
+			*end = i;
+}
+
+static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t pc)
+{
+	print_str(pr, "\n\t");
+	if (sym->file[0]) {
+		print_str(pr, sym->file);
+		print_str(pr, ":");
+		print_int(pr, sym->line);
+	} else {
+		print_str(pr, sym->module[0] ? sym->module : "?");
+	}
+	print_str(pr, " +");
+	print_hex(pr, sym->offset);
+	if (!sym->file[0]) {
+		print_str(pr, " pc=");
+		print_hex(pr, pc);
+	}
+	print_str(pr, "\n");
+}
+
+static void print_frame(struct printer *pr, uintptr_t pc, bool exact)
+{
+	struct symbol sym = { .function = "" };
+
+	symbol_find(pc - !exact, &sym);
+	print_str(pr, sym.function[0] ? sym.function : "?");
+	print_str(pr, "(...)");
+	sym.offset += !exact;
+	print_place(pr, &sym, pc);
+}
+
+static void print_created_by(struct printer *pr, const struct g *gp)
+{
+	struct symbol sym = { .function = "" };
+	uintptr_t pc = (uintptr_t)gp->created_at;
+
+	if (!pc)
+		return;
+	symbol_find(pc - 1, &sym);
+	if (gp->is_main)
+		return;
+	print_str(pr, "created by ");
+	print_str(pr, sym.function[0] ? sym.function : "?");
+	if (gp->parent_id) {
+		print_str(pr, " in goroutine ");
+		print_int(pr, (int64_t)gp->parent_id);
+	}
+	sym.offset++;
+	print_place(pr, &sym, pc);
+}
+
+/* ------------------------------------------------------------- a goroutine */
+
+static const char *state_text(const struct g *gp)
+{
+	static const char *const name[] = {
+#define X(id, text) text,
+		G_STATUS_LIST(X)
+#undef X
+	};
+	uint32_t status = load_relaxed(&gp->status);
+
+	if (status == G_WAITING && gp->wait_reason)
+		return wait_reason_text(gp->wait_reason);
+	return status < G_STATUS_COUNT ? name[status] : "unknown state";
+}
+
+static int64_t minutes_waited(const struct g *gp)
+{
+	uint32_t status = load_relaxed(&gp->status);
+
+	if (status != G_WAITING || !gp->wait_since)
+		return 0;
+	return (os_now() - gp->wait_since) / INT64_C(60000000000);
+}
+
+static void print_header(struct printer *pr, const struct g *gp)
+{
+	int64_t minutes = minutes_waited(gp);
+
+	print_str(pr, "goroutine ");
+	print_int(pr, (int64_t)gp->id);
+	print_str(pr, " [");
+	print_str(pr, state_text(gp));
+	if (minutes >= 1) {
+		print_str(pr, ", ");
+		print_int(pr, minutes);
+		print_str(pr, " minutes");
+	}
+	if (gp->locked_m)
+		print_str(pr, ", locked to thread");
+	if (gp->name[0]) {
+		print_str(pr, ", \"");
+		print_bytes(pr, gp->name, strnlen(gp->name, sizeof gp->name));
+		print_str(pr, "\"");
+	}
+	print_str(pr, "]:\n");
+}
+
+static void print_frames(struct printer *pr, const struct backtrace *bt, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		print_frame(pr, bt->pc[i], i == 0);
+	if (bt->n == BACKTRACE_MAX)
+		print_str(pr, "...additional frames elided...\n");
+}
+
+void dump_frames(struct printer *pr, const struct backtrace *bt)
+{
+	print_frames(pr, bt, 0, bt->n);
+}
+
+void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtrace *bt)
+{
+	size_t first, end;
+
+	print_header(pr, gp);
+	if (bt->n == 0)
+		print_str(pr, "\tgoroutine running on other thread; stack unavailable\n");
+	program_frames(bt, &first, &end);
+	print_frames(pr, bt, first, end);
+	print_created_by(pr, gp);
+}
+
+/* ----------------------------------------------------------- without a stop */
+
+/* Notes where a goroutine is, whatever it is doing. */
+static void trace_any(struct backtrace *bt, struct g *gp)
+{
+	struct m *mp = load_acquire(&gp->mp);
+
+	bt->n = 0;
+	switch (load_relaxed(&gp->status)) {
+	case G_RUNNABLE:
+	case G_WAITING:
+		backtrace_parked(bt, gp);
+		break;
+	case G_RUNNING:
+	case G_SYSCALL:
+		if (mp && mp != m_self())
+			backtrace_thread(bt, mp, gp);
+		break;
+	}
+}
+
+struct dump_each {
+	struct printer *pr;
+	const struct g *self;
+};
+
+static void dump_one(struct g *gp, void *arg)
+{
+	struct dump_each *d = arg;
+	struct backtrace bt;
+
+	if (gp == d->self || load_relaxed(&gp->status) == G_DEAD || gp->id == 0)
+		return;
+	trace_any(&bt, gp);
+	print_str(d->pr, "\n");
+	dump_goroutine(d->pr, gp, &bt);
+	print_flush(d->pr);
+}
+
+void dump_all_unstopped(struct printer *pr, const struct g *self, const struct backtrace *bt)
+{
+	struct dump_each d = { .pr = pr, .self = self };
+
+	if (self && bt) {
+		print_str(pr, "\n");
+		dump_goroutine(pr, self, bt);
+	}
+	stack_each(dump_one, &d);
+	print_flush(pr);
+}
+
+_Noreturn void dump_panic(const struct g *gp)
+{
+	struct printer pr = print_to_fd(STDERR_FILENO);
+	struct backtrace bt;
+
+	panic_print(gp, STDERR_FILENO);
+	if (dump_level != DUMP_NONE) {
+		backtrace_here(&bt);
+		if (dump_level == DUMP_ALL) {
+			dump_all_unstopped(&pr, gp, &bt);
+		} else {
+			print_str(&pr, "\n");
+			dump_goroutine(&pr, gp, &bt);
+		}
+	}
+	print_flush(&pr);
+	_exit(2);
+}
+
+/* ---------------------------------------------------------------- goro_dump */
+
+/* What is noted of a goroutine while the world is stopped: a copy of the G and
+ * as many frames as there are, packed one after the other in mapped chunks. */
+struct note_chunk {
+	struct note_chunk *next;
+	size_t used, size;
+	char data[];
+};
+
+struct noted {
+	size_t bytes;		/* of this record */
+	struct g g;
+	size_t n;
+	uintptr_t pc[];
+};
+
+struct note_list {
+	struct note_chunk *first, *last;
+	struct g *self;
+};
+
+#define NOTE_CHUNK_BYTES (1 << 20)
+
+static struct noted *note_room(struct note_list *l, size_t bytes)
+{
+	struct note_chunk *c = l->last;
+	struct noted *r;
+
+	if (!c || c->size - c->used < bytes) {
+		c = os_map(NOTE_CHUNK_BYTES);
+		if (!c)
+			return NULL;
+		c->size = NOTE_CHUNK_BYTES - sizeof *c;
+		if (l->last)
+			l->last->next = c;
+		else
+			l->first = c;
+		l->last = c;
+	}
+	r = (struct noted *)(c->data + c->used);
+	c->used += bytes;
+	r->bytes = bytes;
+	return r;
+}
+
+static void note_trace(struct note_list *l, const struct g *gp, const struct backtrace *bt)
+{
+	struct noted *r = note_room(l, sizeof *r + bt->n * sizeof *r->pc);
+
+	if (!r)
+		return;
+	r->g = *gp;
+	r->n = bt->n;
+	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
+}
+
+static void note_one(struct g *gp, void *arg)
+{
+	struct note_list *l = arg;
+	struct backtrace bt;
+
+	if (gp == l->self || load_relaxed(&gp->status) == G_DEAD || gp->id == 0)
+		return;
+	trace_any(&bt, gp);
+	note_trace(l, gp, &bt);
+}
+
+static void print_noted(struct note_list *l, FILE *out)
+{
+	struct printer pr = print_to_file(out);
+	struct backtrace bt;
+
+	for (struct note_chunk *c = l->first, *next; c; c = next) {
+		for (size_t at = 0; at < c->used;) {
+			struct noted *r = (struct noted *)(c->data + at);
+
+			bt.n = r->n;
+			memcpy(bt.pc, r->pc, r->n * sizeof *r->pc);
+			dump_goroutine(&pr, &r->g, &bt);
+			print_str(&pr, "\n");
+			at += r->bytes;
+		}
+		next = c->next;
+		os_unmap(c, NOTE_CHUNK_BYTES);
+	}
+	print_flush(&pr);
+}
+
+void goro_dump(FILE *out)
+{
+	struct note_list l = { .first = NULL };
+	struct m *mp = rt_enter();
+	struct backtrace bt;
+
+	mp = world_stop(mp);
+	if (!mp->is_foreign) {
+		l.self = mp->curg;
+		backtrace_here(&bt);
+		note_trace(&l, l.self, &bt);
+	}
+	stack_each(note_one, &l);
+	mp = world_start(mp, sched.gomaxprocs);
+	rt_exit(mp);
+	print_noted(&l, out);
+}

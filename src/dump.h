@@ -1,0 +1,30 @@
+/*
+ * dump.h - goroutines printed in Go's layout. Defined in dump.c.
+ */
+#ifndef GORO_DUMP_H
+#define GORO_DUMP_H
+
+#include "backtrace.h"
+#include "print.h"
+
+struct g;
+
+/* "goroutine 7 [chan receive, 5 minutes]:" and the frames below it. */
+void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtrace *bt);
+
+/* All frames, the runtime's too. */
+void dump_frames(struct printer *pr, const struct backtrace *bt);
+
+/* How much a fatal end prints: GORO_TRACEBACK, as GOTRACEBACK. */
+enum dump_level { DUMP_NONE, DUMP_SINGLE, DUMP_ALL };
+extern enum dump_level dump_level;
+void dump_init(void);
+
+/* All goroutines, that of the caller first, without stopping anybody first or
+ * taking a lock: for fatal ends, from handlers too. bt is the caller's. */
+void dump_all_unstopped(struct printer *pr, const struct g *self, const struct backtrace *bt);
+
+/* Ends the process over gp's panic. */
+_Noreturn void dump_panic(const struct g *gp);
+
+#endif

@@ -1,0 +1,313 @@
+/*
+ * elf_file.c - the sections of ELF files, from disk or from memory
+ *
+ * Names of functions, line numbers and (for some statically linked programs) the
+ * whereabouts of unwind information are in sections that are not loaded with the
+ * program. So the file is opened and mapped, by system calls alone.
+ *
+ * A trace has many addresses in few files, so mappings are kept, in a small
+ * table: the first that find a free slot stay for good. A file is known by what
+ * fstat says of it, not by its path, so that a library that was replaced is not
+ * taken for the old one. A slot is claimed by compare and swap and published when
+ * it is complete. Nobody waits for anybody: who finds the file not there (yet)
+ * maps it too, and either puts it in another slot or unmaps it after use.
+ *
+ * Whether a file is still the one the module was loaded from is decided by the
+ * ELF headers, in memory and on disk: they hold the sizes and places of
+ * everything, which hardly ever survive a rebuild.
+ *
+ * Files are not trusted: sections must lie within them. A file that is truncated
+ * while it is mapped still means SIGBUS.
+ */
+#include "elf_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "atomic.h"
+#include "maps.h"
+#include "text.h"
+
+#define KEPT_FILES 64
+
+enum kept_state { KEPT_EMPTY, KEPT_CLAIMED, KEPT_READY };
+
+struct kept {
+	enum kept_state state;
+	/* Constant once the state is KEPT_READY. */
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed;
+	const uint8_t *base;
+};
+
+static struct kept kept[KEPT_FILES];
+
+static bool kept_is(const struct kept *k, const struct stat *st)
+{
+	return k->dev == st->st_dev && k->ino == st->st_ino && k->size == st->st_size &&
+	       k->changed.tv_sec == st->st_mtim.tv_sec &&
+	       k->changed.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+static const uint8_t *kept_find(const struct stat *st)
+{
+	for (int i = 0; i < KEPT_FILES; i++) {
+		/* acquire: the slot is complete; pairs with store_release in kept_add */
+		if (load_acquire(&kept[i].state) == KEPT_READY && kept_is(&kept[i], st))
+			return kept[i].base;
+	}
+	return NULL;
+}
+
+/* False if there is no room. */
+static bool kept_add(const struct stat *st, const uint8_t *base)
+{
+	for (int i = 0; i < KEPT_FILES; i++) {
+		enum kept_state empty = KEPT_EMPTY;
+
+		if (load_relaxed(&kept[i].state) != KEPT_EMPTY ||
+		    !cas_relaxed(&kept[i].state, &empty, KEPT_CLAIMED))
+			continue;
+		kept[i].dev = st->st_dev;
+		kept[i].ino = st->st_ino;
+		kept[i].size = st->st_size;
+		kept[i].changed = st->st_mtim;
+		kept[i].base = base;
+		/* release: publishes the slot; pairs with load_acquire in kept_find */
+		store_release(&kept[i].state, KEPT_READY);
+		return true;
+	}
+	return false;
+}
+
+static bool is_elf(const struct elf_file *f)
+{
+	Elf64_Ehdr eh;
+
+	if (f->size < sizeof(eh))
+		return false;
+	memcpy(&eh, f->base, sizeof(eh));
+	return memcmp(eh.e_ident, ELFMAG, SELFMAG) == 0 && eh.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       eh.e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+static bool map_file(struct elf_file *f, int fd)
+{
+	struct stat st;
+	void *base;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return false;
+	*f = (struct elf_file){ .base = kept_find(&st), .size = (size_t)st.st_size };
+	if (f->base)
+		return true;
+	base = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (base == MAP_FAILED)
+		return false;
+	f->base = base;
+	if (!is_elf(f)) {
+		munmap(base, f->size);
+		return false;
+	}
+	f->mapped_for_us = !kept_add(&st, f->base);
+	return true;
+}
+
+bool elf_open(struct elf_file *f, const char *path)
+{
+	int saved = errno;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok = false;
+
+	if (fd >= 0) {
+		ok = map_file(f, fd);
+		close(fd);
+	}
+	errno = saved;
+	return ok;
+}
+
+void elf_close(struct elf_file *f)
+{
+	int saved = errno;
+
+	if (f->mapped_for_us)
+		munmap((void *)f->base, f->size);
+	errno = saved;
+}
+
+/*
+ * A module whose header is not in its first page in memory gets the benefit of the
+ * doubt.
+ */
+static bool is_file_of(const struct elf_file *f, const struct module *m)
+{
+	const void *loaded = (const void *)m->start;
+
+	if (m->start % 4096 || m->end - m->start < sizeof(Elf64_Ehdr) ||
+	    memcmp(loaded, ELFMAG, SELFMAG) != 0)
+		return true;
+	return memcmp(loaded, f->base, sizeof(Elf64_Ehdr)) == 0;
+}
+
+static bool open_as(struct elf_file *f, const struct module *m, const char *path)
+{
+	if (!elf_open(f, path))
+		return false;
+	if (is_file_of(f, m))
+		return true;
+	elf_close(f);
+	return false;
+}
+
+bool elf_open_module(struct elf_file *f, const struct module *m)
+{
+	struct maps_file mapped;
+	char path[ELF_PATH_MAX];
+
+	if (module_is_vdso(m)) {
+		*f = (struct elf_file){ .base = (const void *)m->start, .size = m->end - m->start };
+		return is_elf(f);
+	}
+	module_file(m, path, sizeof(path));
+	/* When the loader is run as a command, /proc/self/exe is the loader. */
+	return open_as(f, m, path) || (maps_find(m->start, &mapped) && open_as(f, m, mapped.path));
+}
+
+/*
+ * Sections
+ */
+
+static bool read_header(const struct elf_file *f, size_t index, Elf64_Shdr *sh)
+{
+	Elf64_Ehdr eh;
+
+	memcpy(&eh, f->base, sizeof(eh));
+	if (eh.e_shentsize != sizeof(*sh) || index >= eh.e_shnum || eh.e_shoff > f->size ||
+	    (f->size - eh.e_shoff) / sizeof(*sh) <= index)
+		return false;
+	memcpy(sh, f->base + eh.e_shoff + index * sizeof(*sh), sizeof(*sh));
+	return true;
+}
+
+bool elf_section_at(const struct elf_file *f, size_t index, struct elf_section *out)
+{
+	Elf64_Shdr sh;
+
+	if (!read_header(f, index, &sh) || sh.sh_size == 0 || sh.sh_type == SHT_NOBITS ||
+	    (sh.sh_flags & SHF_COMPRESSED) || sh.sh_offset > f->size ||
+	    sh.sh_size > f->size - sh.sh_offset)
+		return false;
+	*out = (struct elf_section){
+		.data = f->base + sh.sh_offset,
+		.size = sh.sh_size,
+		.addr = sh.sh_addr,
+		.entry_size = sh.sh_entsize,
+		.link = sh.sh_link,
+	};
+	return true;
+}
+
+bool elf_section(const struct elf_file *f, const char *name, struct elf_section *out)
+{
+	struct elf_section names;
+	size_t length = strlen(name) + 1;
+	Elf64_Ehdr eh;
+	Elf64_Shdr sh;
+
+	memcpy(&eh, f->base, sizeof(eh));
+	if (!elf_section_at(f, eh.e_shstrndx, &names))
+		return false;
+	for (size_t i = 0; read_header(f, i, &sh); i++) {
+		if (sh.sh_name < names.size && names.size - sh.sh_name >= length &&
+		    memcmp(names.data + sh.sh_name, name, length) == 0)
+			return elf_section_at(f, i, out);
+	}
+	return false;
+}
+
+bool elf_section_holds(const struct elf_file *f, size_t index, uint64_t addr)
+{
+	Elf64_Shdr sh;
+
+	return read_header(f, index, &sh) && addr >= sh.sh_addr && addr - sh.sh_addr < sh.sh_size;
+}
+
+struct reader elf_reader(const struct elf_file *f, const char *name)
+{
+	struct elf_section s;
+
+	if (!elf_section(f, name, &s))
+		return (struct reader){ .bad = true };
+	return reader_make(s.data, s.size);
+}
+
+/*
+ * Separate debug files: under /usr/lib/debug by build id, or beside the file, or
+ * under /usr/lib/debug by path, with the name that .gnu_debuglink gives.
+ */
+
+static bool open_path(struct elf_file *f, const struct text *path)
+{
+	return !path->cut && elf_open(f, path->at);
+}
+
+static bool open_by_build_id(struct elf_file *debug, const struct elf_file *f)
+{
+	struct reader note = elf_reader(f, ".note.gnu.build-id");
+	uint32_t name_size = reader_u32(&note);
+	uint32_t id_size = reader_u32(&note);
+	char buf[ELF_PATH_MAX];
+	struct text path = text_make(buf, sizeof(buf));
+	struct reader id;
+
+	reader_skip(&note, 4 + (name_size + 3ull) / 4 * 4);
+	id = reader_cut(&note, id_size);
+	if (id.bad || id_size < 2)
+		return false;
+	text_add(&path, "/usr/lib/debug/.build-id/");
+	text_add_hex_byte(&path, reader_u8(&id));
+	text_add(&path, "/");
+	while (reader_left(&id))
+		text_add_hex_byte(&path, reader_u8(&id));
+	text_add(&path, ".debug");
+	return open_path(debug, &path);
+}
+
+static bool open_by_link(struct elf_file *debug, const char *root, const char *dir, const char *sub,
+			 const char *name)
+{
+	char buf[ELF_PATH_MAX];
+	struct text path = text_make(buf, sizeof(buf));
+
+	text_add(&path, root);
+	text_add(&path, dir);
+	text_add(&path, sub);
+	text_add(&path, name);
+	return open_path(debug, &path);
+}
+
+bool elf_open_debug(struct elf_file *debug, const struct elf_file *f, const struct module *m)
+{
+	struct reader link = elf_reader(f, ".gnu_debuglink");
+	const char *name = reader_string(&link);
+	char dir[ELF_PATH_MAX];
+	char *slash;
+
+	if (open_by_build_id(debug, f))
+		return true;
+	module_name(m, dir, sizeof(dir));
+	slash = strrchr(dir, '/');
+	if (!name || !slash)
+		return false;
+	*slash = '\0';
+	return open_by_link(debug, "", dir, "/.debug/", name) ||
+	       open_by_link(debug, "", dir, "/", name) ||
+	       open_by_link(debug, "/usr/lib/debug", dir, "/", name);
+}

@@ -1,0 +1,73 @@
+/*
+ * fatal.c - ends of the process that are not panics: "fatal error: ...".
+ *
+ * Anything may be held or broken here, so nothing is locked or allocated. The
+ * first thread to come prints; others that come while it does wait for the end.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "dump.h"
+#include "os.h"
+#include "runtime.h"
+#include "throw.h"
+
+static uint32_t dying;
+
+/* True for the first; a second fatal error while printing ends at once. */
+static void first_only(void)
+{
+	static __thread bool here;
+
+	if (here)
+		_exit(2);
+	here = true;
+	if (fetch_add_seqcst(&dying, 1) > 0)
+		for (;;)
+			os_sleep(1000000000);
+}
+
+static _Noreturn void die(const char *fmt, va_list ap, bool own_fault)
+{
+	struct printer pr = print_to_fd(STDERR_FILENO);
+	struct m *mp = m_self();
+	const struct g *gp = mp ? mp->curg : NULL;
+	struct backtrace bt;
+	char text[256];
+
+	first_only();
+	vsnprintf(text, sizeof text, fmt, ap);
+	print_str(&pr, "fatal error: ");
+	print_str(&pr, text);
+	print_str(&pr, "\n");
+	print_flush(&pr);
+	if (dump_level != DUMP_NONE) {
+		if (own_fault) {
+			print_str(&pr, "\nruntime stack:\n");
+			backtrace_here(&bt);
+			dump_frames(&pr, &bt);
+		} else if (gp) {
+			backtrace_here(&bt);
+		}
+		dump_all_unstopped(&pr, own_fault ? NULL : gp, &bt);
+	}
+	_exit(2);
+}
+
+_Noreturn void throw(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	die(fmt, ap, true);
+}
+
+_Noreturn void fatal(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	die(fmt, ap, false);
+}

@@ -1,0 +1,82 @@
+/*
+ * foreign.c - plain threads, that the program made itself, in goro's calls.
+ *
+ * Such a thread gets an M and a G of its own when it first calls, for as long
+ * as it lives. The M never has a P and never runs another goroutine; parking
+ * the G is a sleep on the M's note, and making it ready is waking that note.
+ * Everything else (queues of waiters, select, timers) sees a G like any other.
+ *
+ * A thread asleep here can act no more than a parked goroutine, so it counts in
+ * sched.foreign_parked for the deadlock check. It counts from before its commit
+ * action until its waker, not itself, takes it off: a thread that was woken but
+ * has not run yet is not asleep.
+ */
+#include <stdlib.h>
+
+#include "init.h"
+#include "local.h"
+#include "mem.h"
+#include "os.h"
+#include "runtime.h"
+
+static pthread_key_t key;	/* its destructor sees the thread end */
+
+static void thread_ends(void *arg)
+{
+	struct m *mp = arg;
+
+	g_locals_end(mp->foreign_g);
+	lock_acquire(&sched.lock);
+	deadlock_check();
+	lock_release(&sched.lock);
+	m_free(mp);
+}
+
+void foreign_init(void)
+{
+	if (pthread_key_create(&key, thread_ends) != 0)
+		throw("no pthread key left");
+}
+
+struct m *foreign_attach(void)
+{
+	struct m *mp;
+
+	runtime_init();
+	mp = m_alloc();
+	if (mp && !mp->foreign_g)
+		mp->foreign_g = mem_alloc(sizeof(struct g));
+	if (!mp || !mp->foreign_g)
+		throw("out of memory for a thread");
+	m_attach_thread(mp);
+	mp->is_foreign = true;
+	mp->foreign_g->is_foreign = true;
+	mp->foreign_g->status = G_RUNNING;
+	mp->foreign_g->mp = mp;
+	mp->curg = mp->foreign_g;
+	pthread_setspecific(key, mp);
+	return mp;
+}
+
+struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg)
+{
+	struct g *gp = mp->curg;
+
+	fetch_add_seqcst(&sched.foreign_parked, 1);
+	mp->after_arg = arg;
+	commit(mp, gp);
+	lock_acquire(&sched.lock);
+	deadlock_check();
+	lock_release(&sched.lock);
+	note_sleep(&mp->park);
+	return mp;
+}
+
+void foreign_ready(struct g *gp)
+{
+	struct m *mp = gp->mp;
+
+	store_relaxed(&gp->status, G_RUNNING);
+	fetch_add_seqcst(&sched.foreign_parked, -1);
+	note_wake(&mp->park);
+}

@@ -1,0 +1,285 @@
+/*
+ * g.c - goroutines: made, reused, ended.
+ *
+ * A dead goroutine keeps its stack and is the quickest to make anew: its page
+ * is there and hot. Dead ones of the default size go to the P's own list, last
+ * in first out; above P_GFREE_MAX the older half goes to the shared pool of the
+ * size class, and from there, when they have not been needed for a while, their
+ * memory goes back to the system (stack_give_back).
+ *
+ * What has not been needed is measured by the pool's low-water mark since the
+ * last look: that many lay there all the time.
+ *
+ * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
+ * context_entry -> g_start -> fn -> g_end -> g_put.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "g.h"
+#include "local.h"
+#include "panic.h"
+#include "runq.h"
+#include "runtime.h"
+#include "stack.h"
+
+/* How many move between the P's list and the pool at a time. */
+#define G_BATCH (P_GFREE_MAX / 2)
+
+struct gpool {
+	struct lock lock;
+	struct g *head;
+	size_t n;		/* may be read without the lock */
+	size_t low;		/* least n since the last scavenge */
+};
+static struct gpool pools[STACK_CLASSES];
+
+static void pool_put_list(struct gpool *pool, struct g *head, struct g *tail, size_t n)
+{
+	lock_acquire(&pool->lock);
+	tail->link = pool->head;
+	pool->head = head;
+	store_relaxed(&pool->n, pool->n + n);
+	lock_release(&pool->lock);
+}
+
+/* Up to n of them as a list. */
+static struct g *pool_take(struct gpool *pool, size_t n, size_t *got)
+{
+	struct g *head, *last = NULL;
+
+	*got = 0;
+	if (load_relaxed(&pool->n) == 0)
+		return NULL;
+	lock_acquire(&pool->lock);
+	head = pool->head;
+	for (struct g *gp = head; gp && *got < n; gp = gp->link, ++*got)
+		last = gp;
+	if (last) {
+		pool->head = last->link;
+		last->link = NULL;
+	}
+	store_relaxed(&pool->n, pool->n - *got);
+	if (pool->n < pool->low)
+		pool->low = pool->n;
+	lock_release(&pool->lock);
+	return head;
+}
+
+/* Fresh stacks, as a list. */
+static struct g *make_list(int cls, size_t n, size_t *got)
+{
+	struct g *gs[G_BATCH], *head = NULL;
+
+	*got = stack_take(cls, gs, n);
+	for (size_t i = *got; i-- > 0;) {
+		gs[i]->link = head;
+		head = gs[i];
+	}
+	return head;
+}
+
+/* One to use now; the rest of the batch to the P. */
+static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
+{
+	struct p *pp = cls == stack_default_class ? mp->p : NULL;
+	size_t n = pp ? G_BATCH : 1, got;
+	struct g *gp = pool_take(&pools[cls], n, &got);
+
+	if (!gp)
+		gp = make_list(cls, n, &got);
+	if (gp && pp) {
+		pp->gfree = gp->link;
+		pp->gfree_n = (uint32_t)got - 1;
+	}
+	return gp;
+}
+
+struct g *g_get(struct m *mp, int cls)
+{
+	struct p *pp = mp->p;
+
+	if (likely(pp && cls == stack_default_class && pp->gfree)) {
+		struct g *gp = pp->gfree;
+
+		pp->gfree = gp->link;
+		pp->gfree_n--;
+		return gp;
+	}
+	return g_get_slow(mp, cls);
+}
+
+/* The newer half stays. */
+static __attribute__((noinline)) void gfree_overflow(struct p *pp)
+{
+	struct g *keep = pp->gfree, *head, *tail;
+	size_t n = 0;
+
+	for (uint32_t i = 1; i < G_BATCH; i++)
+		keep = keep->link;
+	head = tail = keep->link;
+	keep->link = NULL;
+	for (n = 1; tail->link; n++)
+		tail = tail->link;
+	pp->gfree_n = G_BATCH;
+	pool_put_list(&pools[head->stack_class], head, tail, n);
+}
+
+void g_put(struct m *mp, struct g *gp)
+{
+	struct p *pp = mp->p;
+
+	check(gp->status == G_DEAD);
+	tool_fiber_end(&gp->tool);
+	if (unlikely(!pp || gp->stack_class != stack_default_class)) {
+		pool_put_list(&pools[gp->stack_class], gp, gp, 1);
+		return;
+	}
+	gp->link = pp->gfree;
+	pp->gfree = gp;
+	if (unlikely(++pp->gfree_n > P_GFREE_MAX))
+		gfree_overflow(pp);
+}
+
+/* ------------------------------------------------------- giving stacks back */
+
+static void scavenge(struct gpool *pool)
+{
+	struct g *gs[STACK_RELEASE_BATCH / 4];
+	size_t idle, got, most = sizeof gs / sizeof *gs;
+
+	lock_acquire(&pool->lock);
+	idle = pool->low;
+	pool->low = pool->n;
+	lock_release(&pool->lock);
+	while (idle > 0) {
+		struct g *gp = pool_take(pool, idle < most ? idle : most, &got);
+
+		if (got == 0)
+			break;
+		for (size_t i = 0; i < got; i++, gp = gp->link)
+			gs[i] = gp;
+		stack_give_back(gs, got);
+		idle -= got;
+	}
+	lock_acquire(&pool->lock);
+	pool->low = pool->n;
+	lock_release(&pool->lock);
+}
+
+void g_pool_scavenge(void)
+{
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		if (load_relaxed(&pools[cls].n) != 0)
+			scavenge(&pools[cls]);
+}
+
+size_t g_pool_cached(void)
+{
+	size_t n = 0;
+
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		n += load_relaxed(&pools[cls].n);
+	return n;
+}
+
+size_t g_pool_cached_bytes(void)
+{
+	size_t n = 0;
+
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		n += load_relaxed(&pools[cls].n) * stack_class_bytes(cls);
+	return n;
+}
+
+void g_init(void)
+{
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		pools[cls].lock.rank = RANK_GPOOL;
+}
+
+/* ------------------------------------------------------------ start and end */
+
+static uint64_t id_take(struct p *pp)
+{
+	if (unlikely(!pp))
+		return fetch_add_relaxed(&sched.id_next, 1) + 1;
+	if (unlikely(pp->id_next == pp->id_end)) {
+		pp->id_next = fetch_add_relaxed(&sched.id_next, ID_BATCH) + 1;
+		pp->id_end = pp->id_next + ID_BATCH;
+	}
+	return pp->id_next++;
+}
+
+/* fn, arg and what differs from the default are set; gp is nobody else's yet. */
+void g_launch(struct m *mp, struct g *gp, void *caller)
+{
+	struct p *pp = mp->p;
+
+	gp->id = id_take(pp);
+	gp->parent_id = mp->curg && !mp->is_foreign ? mp->curg->id : 0;
+	gp->created_at = caller;
+	gp->sp = context_make(gp->stack_hi);
+	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
+	store_relaxed(&gp->status, G_RUNNABLE);
+	if (likely(pp)) {
+		count_up(&pp->count.created, 1);
+		runq_put_started(pp, gp);
+	} else {
+		fetch_add_relaxed(&sched.foreign_created, 1);
+		lock_acquire(&sched.lock);
+		globq_put(gp);
+		lock_release(&sched.lock);
+	}
+	wake();
+}
+
+static void after_end(struct m *mp, struct g *gp)
+{
+	store_relaxed(&gp->status, G_DEAD);
+	gp->name[0] = '\0';
+	gp->stack_hi = (char *)gp;
+	g_put(mp, gp);
+}
+
+_Noreturn void g_end(void)
+{
+	struct m *mp;
+	struct g *gp;
+
+	gp = m_self()->curg;
+	if (unlikely(gp->locals != NULL))
+		g_locals_end(gp);
+	if (unlikely(gp->goexiting && gp->is_main))
+		fetch_add_relaxed(&sched.main_exited, 1);
+	if (unlikely(gp->last_try_message || gp->goexiting))
+		panic_g_end(gp);
+	gp->is_main = false;
+	mp = rt_enter();
+	if (unlikely(stack_overflowed(gp)))
+		fatal("stack overflow");
+	count_up(&mp->p->count.ended, 1);
+	if (unlikely(gp->locked_m != NULL)) {
+		gp->locked_m = NULL;
+		gp->lock_depth = 0;
+		mp->locked_g = NULL;
+		mp->ending = true;
+	}
+	sched_exit(mp, after_end);
+}
+
+typedef void (*fn6)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+
+/* The first C function on a goroutine's stack; called by context_entry. A
+ * function of fewer parameters finds them in the first of the six registers. */
+_Noreturn __attribute__((used)) void g_start(struct m *mp)
+{
+	struct g *gp = mp->curg;
+
+	sched_arrive(mp);
+	rt_exit(mp);
+	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);
+	if (unlikely(gp->defers != NULL))
+		panic_run_defers(gp, NULL);
+	g_end();
+}

@@ -1,0 +1,17 @@
+/*
+ * g.h - a goroutine's end, and the pools of dead ones. Defined in g.c.
+ */
+#ifndef GORO_G_H
+#define GORO_G_H
+
+#include <stddef.h>
+
+void g_init(void);
+/* Where a goroutine begins; called by context_entry. */
+struct m;
+_Noreturn void g_start(struct m *mp);
+/* Ends the current goroutine; its defers have run. In user code. */
+_Noreturn void g_end(void);
+size_t g_pool_cached_bytes(void);
+
+#endif

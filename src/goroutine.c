@@ -1,0 +1,171 @@
+/*
+ * goroutine.c - the calls about goroutines themselves: start, yield, name,
+ * lock to a thread.
+ */
+#include <errno.h>
+#include <goro.h>
+#include <string.h>
+
+#include "os.h"
+#include "panic.h"
+#include "runtime.h"
+#include "stack.h"
+
+/* Behind the go macro. */
+int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,
+               uintptr_t e, uintptr_t f)
+{
+	struct m *mp = rt_enter();
+	struct g *gp;
+
+	if (unlikely(!fn))
+		panic_misuse("go of nil func value");
+	gp = g_get(mp, stack_default_class);
+	if (unlikely(!gp)) {
+		rt_exit(mp);
+		return -ENOMEM;
+	}
+	gp->fn = fn;
+	gp->arg[0] = a;
+	gp->arg[1] = b;
+	gp->arg[2] = c;
+	gp->arg[3] = d;
+	gp->arg[4] = e;
+	gp->arg[5] = f;
+	g_launch(mp, gp, __builtin_return_address(0));
+	rt_exit(mp);
+	return 0;
+}
+
+/* Cuts at whole bytes; a name is for people. */
+static void set_name(struct g *gp, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n >= sizeof gp->name)
+		n = sizeof gp->name - 1;
+	memcpy(gp->name, name, n);
+	gp->name[n] = '\0';
+}
+
+/* The data's private copy lies between the G and the first frame. */
+static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *arg,
+                      const void *data, size_t n, void *caller)
+{
+	size_t bytes = attr && attr->stack_size ? attr->stack_size
+	                                        : stack_class_bytes(stack_default_class);
+	int cls = n > STACK_MAX_BYTES || bytes > STACK_MAX_BYTES ? -1 : stack_class(bytes + n);
+	struct m *mp;
+	struct g *gp;
+
+	if (attr && attr->flags)
+		return -EINVAL;
+	if (cls < 0)
+		return -ENOMEM;
+	if (n == 0 && bytes == stack_class_bytes(stack_default_class))
+		cls = stack_default_class;
+	mp = rt_enter();
+	if (unlikely(!fn))
+		panic_misuse("go of nil func value");
+	gp = g_get(mp, cls);
+	if (!gp) {
+		rt_exit(mp);
+		return -ENOMEM;
+	}
+	if (data) {
+		gp->stack_hi -= (n + 63) / 64 * 64;
+		arg = memcpy(gp->stack_hi, data, n);
+	}
+	if (attr && attr->name)
+		set_name(gp, attr->name);
+	gp->fn = (void (*)(void))fn;
+	gp->arg[0] = (uintptr_t)arg;
+	g_launch(mp, gp, caller);
+	rt_exit(mp);
+	return 0;
+}
+
+int goro_go_attr(const struct goro_attr *attr, void (*fn)(void *arg), void *arg)
+{
+	return start_attr(attr, fn, arg, NULL, 0, __builtin_return_address(0));
+}
+
+/* A small copy fits beside the frames of a default stack; a larger one gets a
+ * larger stack. */
+int goro_go_copy(const struct goro_attr *attr, void (*fn)(void *arg), const void *data, size_t n)
+{
+	static const char none;
+
+	return start_attr(attr, fn, NULL, n ? data : &none, n, __builtin_return_address(0));
+}
+
+/* ------------------------------------------------------------ the running one */
+
+uint64_t goro_id(void)
+{
+	struct m *mp = m_self();
+
+	return mp && !mp->is_foreign ? mp->curg->id : 0;
+}
+
+void goro_set_name(const char *name)
+{
+	struct m *mp = rt_enter();
+
+	set_name(mp->curg, name ? name : "");
+	rt_exit(mp);
+}
+
+void goro_gosched(void)
+{
+	struct m *mp = rt_enter();
+
+	if (unlikely(mp->is_foreign))
+		os_yield();
+	else
+		mp = sched_yield_local(mp);
+	rt_exit(mp);
+}
+
+/* A plain thread is its own goroutine's thread anyway; it only counts. */
+void goro_lock_os_thread(void)
+{
+	struct m *mp = rt_enter();
+	struct g *gp = mp->curg;
+
+	gp->lock_depth++;
+	if (!mp->is_foreign) {
+		gp->locked_m = mp;
+		mp->locked_g = gp;
+	}
+	rt_exit(mp);
+}
+
+void goro_unlock_os_thread(void)
+{
+	struct m *mp = rt_enter();
+	struct g *gp = mp->curg;
+
+	if (gp->lock_depth > 0 && --gp->lock_depth == 0) {
+		gp->locked_m = NULL;
+		mp->locked_g = NULL;
+	}
+	rt_exit(mp);
+}
+
+static uint64_t count_live(void)
+{
+	int64_t live = (int64_t)(load_relaxed(&sched.foreign_created));
+
+	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
+		const struct p *pp = sched.all_p[i];
+
+		live += (int64_t)(load_relaxed(&pp->count.created) - load_relaxed(&pp->count.ended));
+	}
+	return live > 0 ? (uint64_t)live : 0;
+}
+
+size_t goro_num_goroutine(void)
+{
+	return (size_t)count_live();
+}

@@ -1,0 +1,68 @@
+/*
+ * init.c - the runtime starts: once, at the first call from any thread.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "debug.h"
+#include "dump.h"
+#include "fault.h"
+#include "g.h"
+#include "init.h"
+#include "module.h"
+#include "os.h"
+#include "preempt.h"
+#include "procs.h"
+#include "runtime.h"
+#include "schedtrace.h"
+#include "sema.h"
+#include "stack.h"
+
+bool rt_fence;
+
+/*
+ * A child made by fork has one thread, the one that called fork, and a copy of
+ * the runtime whose other threads are gone. It may call what is async-signal-
+ * safe, exec and _exit; a goro_ call there ends with a clear message instead of
+ * hanging. Its M is told by ATTN_FORKED, a thread without one by runtime_forked.
+ */
+static bool runtime_forked;
+
+static void in_child(void)
+{
+	struct m *mp = m_self();
+
+	runtime_forked = true;
+	if (mp)
+		fetch_or_acqrel(&mp->attn, ATTN_FORKED);
+}
+
+static void start(void)
+{
+	debug_init();
+	dump_init();
+	sema_init();
+	os_init();
+	rt_fence = !os_membarrier_works;
+	store_relaxed(&sched.coarse_now, os_now());
+	stack_init();
+	g_init();
+	module_refresh();
+	foreign_init();
+	preempt_init();
+	fault_init();
+	procs_init();
+	schedtrace_init();
+	m_init();
+	sysmon_init();
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+void runtime_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (runtime_forked)
+		fatal("goro call in a child made by fork without exec");
+	pthread_once(&once, start);
+}

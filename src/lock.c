@@ -1,0 +1,107 @@
+/*
+ * lock.c - the slow halves of lock.h, and the check of the lock order.
+ */
+#include "lock.h"
+
+#include "context.h"
+#include "os.h"
+#include "throw.h"
+
+/* Rounds of pause before sleeping: about a microsecond, several times what a
+ * critical section takes. */
+#define LOCK_SPINS 40
+
+void lock_slow(struct lock *l)
+{
+	for (int i = 0; i < LOCK_SPINS && os_many_cpus; i++) {
+		uint32_t free = 0;
+
+		if (load_relaxed(&l->word) == 0 && cas_acquire(&l->word, &free, 1))
+			return;
+		cpu_relax();
+	}
+	/* acquire: pairs with lock_release. From here on the word says 2 while
+	 * we hold it too: somebody else may have slept on the same value. */
+	while (exchange_acquire(&l->word, 2) != 0)
+		os_futex_wait(&l->word, 2, -1);
+}
+
+void lock_wake(struct lock *l)
+{
+	os_futex_wake(&l->word, 1);
+}
+
+void note_wake(struct note *n)
+{
+	/* release: what the waker did; pairs with load_acquire in the sleeper */
+	store_release(&n->word, 1);
+	os_futex_wake(&n->word, 1);
+}
+
+void note_sleep(struct note *n)
+{
+	while (load_acquire(&n->word) == 0)
+		os_futex_wait(&n->word, 0, -1);
+	store_relaxed(&n->word, 0);
+}
+
+bool note_sleep_for(struct note *n, int64_t ns)
+{
+	int64_t end = os_now() + ns;
+
+	while (load_acquire(&n->word) == 0) {
+		int64_t left = end - os_now();
+
+		if (left <= 0)
+			return false;
+		os_futex_wait(&n->word, 0, left);
+	}
+	store_relaxed(&n->word, 0);
+	return true;
+}
+
+#if GORO_CHECKS
+
+/* The locks this thread holds, in order. Kept per thread and not per goroutine:
+ * no lock is held across a switch except one that the after-switch action of
+ * the same thread releases. */
+#define HELD_MAX 64
+static __thread struct {
+	struct lock *lock[HELD_MAX];
+	int n;
+} held;
+
+void lock_rank_push(struct lock *l)
+{
+	if (held.n > 0) {
+		struct lock *top = held.lock[held.n - 1];
+
+		if (top->rank > l->rank || (top->rank == l->rank && l->rank != RANK_CHAN))
+			throw("lock order: rank %d taken while rank %d is held", l->rank, top->rank);
+	}
+	if (held.n == HELD_MAX)
+		return;
+	held.lock[held.n++] = l;
+}
+
+void lock_rank_pop(struct lock *l)
+{
+	for (int i = held.n - 1; i >= 0; i--) {
+		if (held.lock[i] != l)
+			continue;
+		for (held.n--; i < held.n; i++)
+			held.lock[i] = held.lock[i + 1];
+		return;
+	}
+	throw("lock_release: not held by this thread");
+}
+
+bool lock_is_held(struct lock *l)
+{
+	for (int i = 0; i < held.n; i++)
+		if (held.lock[i] == l)
+			return true;
+	return false;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * lock.h - the runtime's own locks and notes, on futexes.
+ *
+ * A lock is held for tens of nanoseconds, by a thread in state RUNTIME, which
+ * goro itself never stops; so a waiter spins a little before it sleeps. Values:
+ * 0 free, 1 held, 2 held and somebody may sleep.
+ *
+ * Unlocking is one exchange and, if somebody may sleep, a wake on the address.
+ * The lock's memory is not looked at after the exchange, so what it guards may
+ * be freed by whoever takes it next (see "Lifetimes" in chan.c): waking a
+ * freed address at worst wakes somebody for nothing.
+ *
+ * A note is a one-shot event: one sleeper, one waker, wake before sleep is kept.
+ *
+ * Lock order. Locks are taken in ascending rank; debug builds check it.
+ */
+#ifndef GORO_LOCK_H
+#define GORO_LOCK_H
+
+#include "atomic.h"
+
+/* A lock may be taken while those of lower rank are held, never the other way. */
+enum lock_rank {
+	RANK_NONE,		/* may not nest with itself; below all others */
+	RANK_WORLD,		/* world.lock: one stop of the world at a time */
+	RANK_RUN,		/* struct run: a caller of goro_run */
+	RANK_CHAN,		/* channels, in order of address among themselves */
+	RANK_SEMA,		/* buckets of sleepers */
+	RANK_SCHED,		/* sched.lock */
+	RANK_GPOOL,		/* shared pools of dead goroutines */
+	RANK_STACK,		/* stack regions */
+	RANK_MEM,		/* the runtime's own memory */
+	RANK_LEAF,
+};
+
+struct lock {
+	uint32_t word;
+	uint8_t rank;		/* enum lock_rank; used by debug builds */
+};
+#define LOCK_INIT(r) { .word = 0, .rank = (r) }
+
+void lock_slow(struct lock *l);
+void lock_wake(struct lock *l);
+
+#if GORO_CHECKS
+void lock_rank_push(struct lock *l);
+void lock_rank_pop(struct lock *l);
+bool lock_is_held(struct lock *l);	/* by this thread */
+#else
+static inline void lock_rank_push(struct lock *l) { (void)l; }
+static inline void lock_rank_pop(struct lock *l) { (void)l; }
+#endif
+
+static inline bool lock_try(struct lock *l)
+{
+	uint32_t free = 0;
+
+	/* acquire: what the last holder wrote; pairs with lock_release */
+	if (!cas_acquire(&l->word, &free, 1))
+		return false;
+	lock_rank_push(l);
+	return true;
+}
+
+static inline void lock_acquire(struct lock *l)
+{
+	uint32_t free = 0;
+
+	lock_rank_push(l);
+	/* acquire: what the last holder wrote; pairs with lock_release */
+	if (__builtin_expect(!cas_acquire(&l->word, &free, 1), 0))
+		lock_slow(l);
+}
+
+static inline void lock_release(struct lock *l)
+{
+	lock_rank_pop(l);
+	/* release: pairs with cas_acquire in lock_acquire, exchange_acquire in lock_slow */
+	if (__builtin_expect(exchange_release(&l->word, 0) == 2, 0))
+		lock_wake(l);
+}
+
+struct note {
+	uint32_t word;		/* 0, or 1 once woken */
+};
+
+void note_wake(struct note *n);
+void note_sleep(struct note *n);			/* and clears it */
+bool note_sleep_for(struct note *n, int64_t ns);	/* false: time is up */
+
+#endif

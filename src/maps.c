@@ -1,0 +1,143 @@
+/*
+ * maps.c - the kernel's list of the process's mappings, read without libc's help
+ *
+ * /proc/self/maps has a line a mapping, sorted by address:
+ *
+ *	7f1c00000000-7f1c00028000 r--p 00000000 08:01 12345      /usr/lib/x86_64-linux-gnu/libc.so.6
+ *
+ * The loader maps a library in several pieces, the one with file offset 0 first and
+ * lowest. So the library an address belongs to is found in one pass: remember the
+ * last line with offset 0, and stop at the line that holds the address; if both
+ * have the same path, the first is the start of the library.
+ *
+ * The lines are picked apart a byte at a time as they come from read(), through a
+ * small buffer: this runs on signal stacks. stdio would allocate and lock.
+ */
+#include "maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct stream {
+	int fd;
+	ssize_t have;
+	ssize_t next;
+	char buf[512];
+};
+
+struct line {
+	uintptr_t start;
+	uintptr_t end;
+	uint64_t offset;
+	char path[MAPS_PATH_MAX];
+};
+
+/* The next byte, or -1 at the end. */
+static int stream_byte(struct stream *s)
+{
+	if (s->next == s->have) {
+		do
+			s->have = read(s->fd, s->buf, sizeof(s->buf));
+		while (s->have < 0 && errno == EINTR);
+		s->next = 0;
+		if (s->have <= 0) {
+			s->have = 0;
+			return -1;
+		}
+	}
+	return (unsigned char)s->buf[s->next++];
+}
+
+static int hex_digit(int c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+/* A hexadecimal number whose first byte is c; the byte after it is consumed. */
+static uint64_t stream_hex(struct stream *s, int c)
+{
+	uint64_t value = 0;
+
+	for (int digit; (digit = hex_digit(c)) >= 0; c = stream_byte(s))
+		value = value << 4 | (unsigned)digit;
+	return value;
+}
+
+/*
+ * Past the rest of this field and the blanks after it. Returns the first byte of
+ * the next, '\n' or -1.
+ */
+static int stream_next_field(struct stream *s)
+{
+	int c;
+
+	do
+		c = stream_byte(s);
+	while (c != ' ' && c != '\n' && c >= 0);
+	while (c == ' ')
+		c = stream_byte(s);
+	return c;
+}
+
+static void stream_path(struct stream *s, int c, char path[MAPS_PATH_MAX])
+{
+	size_t n = 0;
+
+	for (; c != '\n' && c >= 0; c = stream_byte(s))
+		if (n < MAPS_PATH_MAX)
+			path[n++] = (char)c;
+	/* Half a path is the path of something else. */
+	path[n < MAPS_PATH_MAX ? n : 0] = '\0';
+}
+
+static bool stream_line(struct stream *s, struct line *line)
+{
+	line->start = stream_hex(s, stream_byte(s));
+	line->end = stream_hex(s, stream_byte(s));
+	if (line->end == 0)
+		return false;
+	line->offset = stream_hex(s, stream_next_field(s));	/* past the permissions */
+	stream_next_field(s);					/* past the device */
+	stream_path(s, stream_next_field(s), line->path);	/* past the inode */
+	return true;
+}
+
+static bool search(struct stream *s, uintptr_t addr, struct maps_file *out)
+{
+	struct line line;
+
+	out->path[0] = '\0';
+	while (stream_line(s, &line)) {
+		if (line.offset == 0 && line.path[0]) {
+			out->base = line.start;
+			memcpy(out->path, line.path, sizeof(out->path));
+		}
+		if (addr < line.start)
+			return false;
+		if (addr < line.end) {
+			out->end = line.end;
+			return line.path[0] && strcmp(line.path, out->path) == 0;
+		}
+	}
+	return false;
+}
+
+bool maps_find(uintptr_t addr, struct maps_file *out)
+{
+	int saved = errno;
+	struct stream s = { .fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC) };
+	bool found = false;
+
+	if (s.fd >= 0) {
+		found = search(&s, addr, out);
+		close(s.fd);
+	}
+	errno = saved;
+	return found;
+}

@@ -1,0 +1,44 @@
+/*
+ * mem.c - memory for the runtime's own structures: Ms, Ps, stack regions.
+ *
+ * The runtime must not call malloc in state RUNTIME: a goroutine stopped inside
+ * malloc may hold its lock. What it needs lives as long as the process and is
+ * recycled by its users, so a bump allocator over mapped memory is all it takes.
+ */
+#include "mem.h"
+
+#include "config.h"
+#include "lock.h"
+#include "os.h"
+
+#define CHUNK_BYTES (256 << 10)
+
+static struct {
+	struct lock lock;
+	char *at, *end;
+} mem = { .lock = LOCK_INIT(RANK_MEM) };
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+void *mem_alloc(size_t n)
+{
+	void *p = NULL;
+
+	if (n > CHUNK_BYTES / 4)
+		return os_map(round_up(n, os_page_bytes));
+	n = round_up(n, CACHE_LINE);
+	lock_acquire(&mem.lock);
+	if ((size_t)(mem.end - mem.at) < n) {
+		mem.at = os_map(CHUNK_BYTES);
+		mem.end = mem.at ? mem.at + CHUNK_BYTES : NULL;
+	}
+	if (mem.at) {
+		p = mem.at;
+		mem.at += n;
+	}
+	lock_release(&mem.lock);
+	return p;
+}

@@ -1,0 +1,13 @@
+/*
+ * mem.h - memory for the runtime's own structures. Defined in mem.c.
+ */
+#ifndef GORO_MEM_H
+#define GORO_MEM_H
+
+#include <stddef.h>
+
+/* n zeroed bytes on a cache line of their own, for good; NULL: no memory.
+ * Any thread, any state: takes no libc lock. */
+void *mem_alloc(size_t n);
+
+#endif

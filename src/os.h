@@ -1,0 +1,61 @@
+/*
+ * os.h - what the runtime asks of the operating system. Defined in os_linux.c.
+ *
+ * None of these takes a libc lock or sets errno: they may be called in state
+ * RUNTIME, where a goroutine stopped in the middle of malloc or printf may hold
+ * any of libc's locks. Failures are negative errno values.
+ */
+#ifndef GORO_OS_H
+#define GORO_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern bool os_many_cpus;		/* more than one CPU to run on */
+extern size_t os_page_bytes;
+extern bool os_membarrier_works;	/* set once by os_init */
+
+/* Once, before anything else. */
+void os_init(void);
+
+int64_t os_now(void);			/* CLOCK_MONOTONIC, ns */
+
+/* Sleeps while *word is value; timeout in ns, -1: none. 0, -EAGAIN, -EINTR,
+ * -ETIMEDOUT: callers look at the word again in every case. */
+int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns);
+int os_futex_wake(uint32_t *word, int n);
+
+/* Every running thread of the process passes a full memory barrier before this
+ * returns. See "Owning a P" in rt.h. */
+void os_membarrier(void);
+
+/* Anonymous zeroed memory, or NULL. reserve: address space only; no swap is
+ * set aside, no huge pages are used. */
+void *os_map(size_t n);
+void *os_reserve(size_t n);
+void os_unmap(void *p, size_t n);
+
+/* A guard at [p, p+n): any access faults. Ranges are stride apart. */
+enum os_guard { OS_GUARD_MARKER, OS_GUARD_MPROTECT, OS_GUARD_NONE };
+extern enum os_guard os_guard_kind;
+/* Guards count ranges; false if they cannot be had (os_guard_kind then says
+ * what is left). */
+bool os_guard(void *p, size_t n, size_t stride, size_t count);
+
+/* Gives the memory of count ranges back; they read as zeroes afterwards. */
+struct os_range { void *base; size_t len; };
+void os_release(const struct os_range *ranges, size_t count);
+
+int os_tid(void);
+int os_threads(void);			/* of this process, or -errno */
+void os_sleep(int64_t ns);
+void os_yield(void);
+int os_tgkill(int tid, int sig);
+/* Writes all of it to a descriptor, retrying; errors are ignored. */
+void os_write(int fd, const void *buf, size_t n);
+
+/* After fork in the child: descriptors and ids kept here are the parent's. */
+void os_forked(void);
+
+#endif

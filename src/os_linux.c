@@ -1,0 +1,289 @@
+/*
+ * os_linux.c - Linux behind os.h: futexes, memory, membarrier, threads.
+ *
+ * Everything is a raw system call: no libc lock is taken and errno is left to
+ * the goroutine. What newer kernels offer is tried once in os_init and used
+ * when it works; GORO_DEBUG turns each off so that the fallback is tested too:
+ *
+ *	feature                 since   switched off by   fallback
+ *	membarrier expedited    4.14    nomembarrier=1    a fence at each crossing
+ *	guard markers           6.13    noguard=1         mprotect, then none
+ *	process_madvise, self   6.13    noguard=1         one madvise a range
+ */
+#define _GNU_SOURCE
+#include "os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "atomic.h"
+#include "debug.h"
+#include "syscall_raw.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
+#ifndef PIDFD_SELF_THREAD_GROUP
+#define PIDFD_SELF_THREAD_GROUP (-10001)
+#endif
+
+bool os_many_cpus;
+size_t os_page_bytes;
+bool os_membarrier_works;
+enum os_guard os_guard_kind;
+
+static int self_pidfd = -1;	/* for process_madvise; -1: not to be had */
+static int task_dir = -1;	/* /proc/self/task, for os_threads */
+
+#define sys0(nr) syscall_raw(nr, 0, 0, 0, 0, 0, 0)
+#define sys1(nr, a) syscall_raw(nr, (long)(a), 0, 0, 0, 0, 0)
+#define sys2(nr, a, b) syscall_raw(nr, (long)(a), (long)(b), 0, 0, 0, 0)
+#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define sys4(nr, a, b, c, d) syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define sys5(nr, a, b, c, d, e) \
+	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+
+static bool membarrier_probe(void)
+{
+	return !debug.nomembarrier &&
+	       sys2(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0 &&
+	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
+}
+
+/* Whether guard markers work here, by setting one. */
+static enum os_guard guard_probe(void)
+{
+	enum os_guard kind = OS_GUARD_MPROTECT;
+	void *p;
+
+	if (debug.noguard >= 2)
+		return OS_GUARD_NONE;
+	if (debug.noguard)
+		return OS_GUARD_MPROTECT;
+	p = os_map(os_page_bytes);
+	if (!p)
+		return kind;
+	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0)
+		kind = OS_GUARD_MARKER;
+	os_unmap(p, os_page_bytes);
+	return kind;
+}
+
+static int open_dir(const char *path)
+{
+	return (int)sys4(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+void os_init(void)
+{
+	cpu_set_t set;
+
+	os_page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	CPU_ZERO(&set);
+	os_many_cpus = sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
+	os_membarrier_works = membarrier_probe();
+	os_guard_kind = guard_probe();
+	os_forked();
+}
+
+/* Descriptors and ids of the process itself: anew after a fork. */
+void os_forked(void)
+{
+	if (self_pidfd >= 0)
+		sys1(SYS_close, self_pidfd);
+	if (task_dir >= 0)
+		sys1(SYS_close, task_dir);
+	self_pidfd = debug.noguard ? -1 : (int)sys2(SYS_pidfd_open, sys0(SYS_getpid), 0);
+	if (self_pidfd >= 0)
+		sys3(SYS_fcntl, self_pidfd, F_SETFD, FD_CLOEXEC);
+	task_dir = open_dir("/proc/self/task");
+}
+
+int64_t os_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns)
+{
+	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+
+	return (int)sys4(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns < 0 ? NULL : &t);
+}
+
+int os_futex_wake(uint32_t *word, int n)
+{
+	return (int)sys3(SYS_futex, word, FUTEX_WAKE_PRIVATE, n);
+}
+
+void os_membarrier(void)
+{
+	fence_seqcst();
+	if (os_membarrier_works)
+		sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+}
+
+static void *map(size_t n, int flags)
+{
+	long p = syscall_raw(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
+	                     MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
+void *os_map(size_t n)
+{
+	return map(n, 0);
+}
+
+void *os_reserve(size_t n)
+{
+	void *p = map(n, MAP_NORESERVE);
+
+	if (p)
+		sys3(SYS_madvise, p, n, MADV_NOHUGEPAGE);
+	return p;
+}
+
+void os_unmap(void *p, size_t n)
+{
+	sys2(SYS_munmap, p, n);
+}
+
+/* One system call for a batch of ranges where the kernel allows it; the number
+ * of ranges seen to. Ranges before a failing one have been done. */
+static size_t advise_batch(struct iovec *iov, size_t count, int advice)
+{
+	size_t total = 0, done = 0;
+	long r;
+
+	if (self_pidfd < 0)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		total += iov[i].iov_len;
+	r = sys5(SYS_process_madvise, self_pidfd, iov, count, advice, 0);
+	if (r == (long)total)
+		return count;
+	for (long sum = 0; r > 0 && done < count; done++) {
+		sum += (long)iov[done].iov_len;
+		if (sum > r)
+			break;
+	}
+	return done;
+}
+
+static bool guard_markers(char *p, size_t n, size_t stride, size_t count)
+{
+	struct iovec iov[128];
+
+	while (count > 0) {
+		size_t batch = count < 128 ? count : 128, done;
+
+		for (size_t i = 0; i < batch; i++)
+			iov[i] = (struct iovec){ p + i * stride, n };
+		done = advise_batch(iov, batch, MADV_GUARD_INSTALL);
+		for (; done < batch; done++)
+			if (sys3(SYS_madvise, iov[done].iov_base, n, MADV_GUARD_INSTALL) != 0)
+				return false;
+		p += batch * stride;
+		count -= batch;
+	}
+	return true;
+}
+
+bool os_guard(void *p, size_t n, size_t stride, size_t count)
+{
+	char *at = p;
+
+	if (os_guard_kind == OS_GUARD_MARKER && guard_markers(p, n, stride, count))
+		return true;
+	if (os_guard_kind == OS_GUARD_NONE)
+		return false;
+	for (size_t i = 0; i < count; i++, at += stride)
+		if (sys3(SYS_mprotect, at, n, PROT_NONE) != 0)
+			return false;
+	return true;
+}
+
+void os_release(const struct os_range *ranges, size_t count)
+{
+	struct iovec iov[64];
+
+	while (count > 0) {
+		size_t batch = count < 64 ? count : 64, done;
+
+		for (size_t i = 0; i < batch; i++)
+			iov[i] = (struct iovec){ ranges[i].base, ranges[i].len };
+		done = advise_batch(iov, batch, MADV_DONTNEED);
+		for (; done < batch; done++)
+			sys3(SYS_madvise, ranges[done].base, ranges[done].len, MADV_DONTNEED);
+		ranges += batch;
+		count -= batch;
+	}
+}
+
+int os_tid(void)
+{
+	return (int)sys0(SYS_gettid);
+}
+
+/* The link count of the task directory is two more than its entries: one
+ * system call instead of reading the directory. */
+int os_threads(void)
+{
+	struct stat st;
+	int r;
+
+	if (task_dir < 0)
+		return -ENOSYS;
+	r = fstatat(task_dir, "", &st, AT_EMPTY_PATH);
+	return r != 0 ? -errno : (int)st.st_nlink - 2;
+}
+
+void os_sleep(int64_t ns)
+{
+	struct timespec t = { ns / 1000000000, ns % 1000000000 };
+
+	sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+void os_yield(void)
+{
+	sys0(SYS_sched_yield);
+}
+
+int os_tgkill(int tid, int sig)
+{
+	return (int)sys3(SYS_tgkill, sys0(SYS_getpid), tid, sig);
+}
+
+void os_write(int fd, const void *buf, size_t n)
+{
+	const char *p = buf;
+
+	while (n > 0) {
+		long r = sys3(SYS_write, fd, p, n);
+
+		if (r == -EINTR || r == -EAGAIN)
+			continue;
+		if (r <= 0)
+			return;
+		p += r;
+		n -= (size_t)r;
+	}
+}

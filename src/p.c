@@ -1,0 +1,133 @@
+/*
+ * p.c - processors: made, bound to an M, idle, taken, handed on.
+ *
+ * A P has one owner at a time, by its status (types.h). The owner alone touches
+ * what is not shared with thieves.
+ */
+#include <string.h>
+
+#include "mem.h"
+#include "os.h"
+#include "runq.h"
+#include "runtime.h"
+
+struct p *p_make(int id)
+{
+	struct p *pp = mem_alloc(sizeof *pp);
+
+	if (!pp)
+		return NULL;
+	pp->id = id;
+	pp->status = P_STOPPED;
+	pp->fair_in = FAIR_PERIOD_PICKS;
+	return pp;
+}
+
+void p_bind(struct m *mp, struct p *pp)
+{
+	check(!mp->p && !pp->mp);
+	store_relaxed(&mp->p, pp);
+	store_relaxed(&pp->mp, mp);
+	/* release: pairs with load_acquire in p_take */
+	store_release(&pp->status, P_RUNNING);
+}
+
+struct p *p_unbind(struct m *mp)
+{
+	struct p *pp = mp->p;
+
+	check(pp && pp->mp == mp);
+	store_relaxed(&mp->p, NULL);
+	store_relaxed(&pp->mp, NULL);
+	return pp;
+}
+
+void p_idle_put(struct p *pp)
+{
+	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp));
+	store_relaxed(&pp->status, P_IDLE);
+	pp->link = sched.idle_p;
+	sched.idle_p = pp;
+	fetch_add_seqcst(&sched.idle_p_n, 1);
+}
+
+struct p *p_idle_get(void)
+{
+	struct p *pp = sched.idle_p;
+
+	check(lock_is_held(&sched.lock));
+	if (!pp)
+		return NULL;
+	sched.idle_p = pp->link;
+	fetch_add_seqcst(&sched.idle_p_n, -1);
+	if (sched.sysmon_asleep)
+		sysmon_wake();
+	return pp;
+}
+
+/* The protocol is in rt.h, "Owning a P". */
+bool p_take(struct p *pp)
+{
+	struct m *mp = load_acquire(&pp->mp);
+	uint32_t attn;
+
+	if (!mp || load_acquire(&pp->status) != P_RUNNING)
+		return false;
+	if (fetch_or_acqrel(&mp->attn, ATTN_CLAIMED) & (ATTN_CLAIMED | ATTN_TAKEN))
+		return false;
+	os_membarrier();
+	/* acquire: what the M did to the P; pairs with store_release in rt_exit.
+	 * In USER with our claim on it the M changes nothing: mp->p is stable. */
+	if (load_acquire(&mp->state) == M_USER && load_relaxed(&mp->p) == pp) {
+		attn = load_relaxed(&mp->attn);
+		while (attn & ATTN_CLAIMED)
+			if (cas_acqrel(&mp->attn, &attn,
+			               (attn & ~(uint32_t)ATTN_CLAIMED) | ATTN_TAKEN)) {
+				/* mp->p is the M's to clear, when it finds out. */
+				store_relaxed(&pp->mp, NULL);
+				return true;
+			}
+		return false;
+	}
+	fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_CLAIMED);
+	return false;
+}
+
+static bool has_work(const struct p *pp)
+{
+	return !runq_empty(pp) || globq_length() != 0;
+}
+
+void p_handoff(struct p *pp)
+{
+	int none = 0;
+
+	if (has_work(pp)) {
+		lock_acquire(&sched.lock);
+		if (!load_relaxed(&sched.stopping)) {
+			m_start_unlock(pp, false);
+			return;
+		}
+	} else if (load_relaxed(&sched.spinning) == 0 && load_relaxed(&sched.idle_p_n) == 0 &&
+	           cas_seqcst(&sched.spinning, &none, 1)) {
+		/* Nobody looks for work and no P is idle: were this one idle, work
+		 * that appears now would find nobody. */
+		lock_acquire(&sched.lock);
+		if (!load_relaxed(&sched.stopping)) {
+			m_start_unlock(pp, true);
+			return;
+		}
+		fetch_add_seqcst(&sched.spinning, -1);
+	} else {
+		lock_acquire(&sched.lock);
+	}
+	if (load_relaxed(&sched.stopping)) {
+		world_p_stopped(pp);
+	} else if (sched.runq.n != 0) {
+		m_start_unlock(pp, false);
+		return;
+	} else {
+		p_idle_put(pp);
+	}
+	lock_release(&sched.lock);
+}

@@ -1,0 +1,230 @@
+/*
+ * panic.c - panic, defer, try, goexit.
+ *
+ * Go recovers inside a deferred function; C has no closures to recover into, so
+ * goro_try marks the place to come back to. A panic runs the defers made since
+ * the innermost goro_try, on top of the stack that panicked (so that a trace
+ * still shows where), and then jumps back into goro_try, which returns the
+ * message. Without a goro_try it runs all defers, prints and ends the process.
+ *
+ * A defer is taken off the list before it runs, so one that panics itself is
+ * not run twice: the new panic runs what is left and takes the place of the old
+ * one, which is printed before it, as in Go.
+ *
+ * goexit is a panic that no goro_try stops: it runs the defers of every try on
+ * the way to the end of the goroutine. A defer that panics during goexit, inside
+ * a try, would have been recovered there: goexit goes on.
+ *
+ * Everything here is private to the goroutine and runs in user code; malloc is
+ * allowed.
+ */
+#include "panic.h"
+
+#include <goro.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dump.h"
+#include "g.h"
+#include "os.h"
+#include "runtime.h"
+
+struct try_frame {
+	jmp_buf back;
+	struct try_frame *outer;
+	struct defer *defers;	/* the list when the try began */
+	struct panic *panics;
+	char *message;		/* of the panic that came back here */
+	bool exiting;		/* goexit is running its defers */
+};
+
+struct panic {
+	struct panic *earlier;	/* whose defers raised this one */
+	char *message;
+};
+
+/* The calling goroutine; a plain thread has a G too. */
+static struct g *my_g(void)
+{
+	struct m *mp = m_self();
+
+	if (!mp) {
+		mp = rt_enter();
+		rt_exit(mp);
+	}
+	return mp->curg;
+}
+
+/* ------------------------------------------------------------------ defers */
+
+void goro_defer(void (*fn)(void *arg), void *arg)
+{
+	struct g *gp = my_g();
+	struct defer *d = malloc(sizeof *d);
+
+	if (!d)
+		goro_panic("runtime error: out of memory");
+	*d = (struct defer){ .next = gp->defers, .fn = fn, .arg = arg };
+	gp->defers = d;
+}
+
+void panic_run_defers(struct g *gp, struct defer *until)
+{
+	while (gp->defers != until) {
+		struct defer d = *gp->defers;
+
+		free(gp->defers);
+		gp->defers = d.next;
+		d.fn(d.arg);
+	}
+}
+
+/* -------------------------------------------------------------------- try */
+
+static void drop_last_message(struct g *gp)
+{
+	free(gp->last_try_message);
+	gp->last_try_message = NULL;
+}
+
+const char *goro_try(void (*fn)(void *arg), void *arg)
+{
+	struct g *gp = my_g();
+	struct try_frame frame = {
+		.outer = gp->tries,
+		.defers = gp->defers,
+		.panics = gp->panics,
+	};
+
+	drop_last_message(gp);
+	gp->tries = &frame;
+	if (_setjmp(frame.back) == 0) {
+		fn(arg);
+		panic_run_defers(gp, frame.defers);
+		gp->tries = frame.outer;
+		return NULL;
+	}
+	gp = my_g();
+	drop_last_message(gp);
+	gp->tries = frame.outer;
+	gp->last_try_message = frame.message;
+	return frame.message;
+}
+
+/* ------------------------------------------------------------------- panic */
+
+void panic_print(const struct g *gp, int fd)
+{
+	const struct panic *chain[64];
+	int n = 0;
+
+	for (const struct panic *p = gp->panics; p && n < 64; p = p->earlier)
+		chain[n++] = p;
+	for (int i = n - 1; i >= 0; i--) {
+		if (i < n - 1)
+			os_write(fd, "\t", 1);
+		os_write(fd, "panic: ", 7);
+		os_write(fd, chain[i]->message, strlen(chain[i]->message));
+		os_write(fd, "\n", 1);
+	}
+}
+
+static _Noreturn void goexit_continue(struct g *gp);
+
+static void free_panics(struct g *gp, struct panic *until, struct panic *but)
+{
+	while (gp->panics != until) {
+		struct panic *p = gp->panics;
+
+		gp->panics = p->earlier;
+		if (p != but)
+			free(p->message);
+	}
+}
+
+/* message is malloced, and given away. */
+static _Noreturn void panic_with(char *message)
+{
+	struct g *gp = my_g();
+	struct panic p = { .earlier = gp->panics, .message = message };
+	struct try_frame *frame = gp->tries;
+
+	gp->panics = &p;
+	panic_run_defers(gp, frame ? frame->defers : NULL);
+	if (!frame)
+		dump_panic(gp);
+	free_panics(gp, frame->panics, &p);
+	if (frame->exiting) {
+		free(message);
+		goexit_continue(gp);
+	}
+	frame->message = message;
+	_longjmp(frame->back, 1);
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+	char *s;
+
+	return vasprintf(&s, fmt, ap) < 0 ? strdup("(out of memory)") : s;
+}
+
+_Noreturn void goro_panic(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	s = format(fmt, ap);
+	va_end(ap);
+	panic_with(s);
+}
+
+_Noreturn void panic_misuse(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	rt_exit(m_self());
+	va_start(ap, fmt);
+	s = format(fmt, ap);
+	va_end(ap);
+	panic_with(s);
+}
+
+/* ------------------------------------------------------------------ goexit */
+
+static _Noreturn void goexit_continue(struct g *gp)
+{
+	while (gp->tries) {
+		struct try_frame *frame = gp->tries;
+
+		frame->exiting = true;
+		panic_run_defers(gp, frame->defers);
+		gp->tries = frame->outer;
+	}
+	panic_run_defers(gp, NULL);
+	if (gp->is_foreign)
+		pthread_exit(NULL);
+	g_end();
+}
+
+_Noreturn void goro_goexit(void)
+{
+	struct g *gp = my_g();
+
+	gp->goexiting = true;
+	goexit_continue(gp);
+}
+
+void panic_g_end(struct g *gp)
+{
+	drop_last_message(gp);
+	gp->tries = NULL;
+	gp->panics = NULL;
+	gp->goexiting = false;
+}

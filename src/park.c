@@ -1,0 +1,92 @@
+/*
+ * park.c - a goroutine stops to wait and is made ready again; threads are woken.
+ *
+ * Waiting is two steps: the goroutine puts itself where its waker will find it
+ * (a channel's queue, ...) under a lock, and parks with a commit action that
+ * releases the lock once its stack is at rest. The waker takes it from there
+ * under the same lock and calls g_ready. So a goroutine is never made ready
+ * while it still runs, and never misses its waker.
+ *
+ * The same calls serve plain threads, whose park is a sleep on a futex: see
+ * foreign.c.
+ */
+#include "debug.h"
+#include "runq.h"
+#include "runtime.h"
+
+const char *wait_reason_text(enum wait_reason reason)
+{
+	static const char *const text[] = {
+#define X(id, t) t,
+		WAIT_REASON_LIST(X)
+#undef X
+	};
+
+	return (unsigned)reason < WAIT_REASON_COUNT ? text[reason] : "unknown wait reason";
+}
+
+void park_unlock(struct m *mp, struct g *gp)
+{
+	(void)gp;
+	lock_release(mp->after_arg);
+}
+
+struct m *park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg,
+               enum wait_reason why)
+{
+	struct g *gp = mp->curg;
+
+	gp->wait_reason = (uint8_t)why;
+	gp->wait_since = load_relaxed(&sched.coarse_now);
+	store_relaxed(&gp->status, G_WAITING);
+	if (unlikely(mp->is_foreign))
+		return foreign_park(mp, commit, arg);
+	count_up(&mp->p->count.parks, 1);
+	return sched_leave(mp, commit, arg);
+}
+
+static void ready_elsewhere(struct g *gp)
+{
+	lock_acquire(&sched.lock);
+	globq_put(gp);
+	lock_release(&sched.lock);
+	wake();
+}
+
+void g_ready(struct m *mp, struct g *gp)
+{
+	check(gp->status == G_WAITING);
+	if (unlikely(gp->is_foreign)) {
+		foreign_ready(gp);
+		return;
+	}
+	store_relaxed(&gp->status, G_RUNNABLE);
+	if (unlikely(!mp->p || debug.migrate)) {
+		ready_elsewhere(gp);
+		return;
+	}
+	runq_put_next(mp->p, gp);
+	wake();
+}
+
+/* Whoever moves spinning from 0 to 1 starts the M that this counts. */
+void wake_slow(void)
+{
+	int none = 0;
+	struct p *pp;
+
+	if (!cas_seqcst(&sched.spinning, &none, 1))
+		return;
+	lock_acquire(&sched.lock);
+	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
+	if (pp) {
+		m_start_unlock(pp, true);
+		return;
+	}
+	/* No P was idle after all. The next M that is about to sleep is to look
+	 * around first: it may have missed what we came for while we counted as
+	 * spinning. */
+	store_relaxed(&sched.need_spinning, 1);
+	lock_release(&sched.lock);
+	fetch_add_seqcst(&sched.spinning, -1);
+}

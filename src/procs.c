@@ -1,0 +1,80 @@
+/*
+ * procs.c - GOMAXPROCS: the default, the change, the following of the machine.
+ *
+ * The default is what cpus.c says: the CPUs this process may use, or its cgroup
+ * quota. GORO_MAXPROCS or a call of goro_gomaxprocs(n) sets a number of the
+ * program's own, and the machine is then followed no longer until
+ * goro_set_default_gomaxprocs.
+ */
+#include "procs.h"
+
+#include <goro.h>
+#include <stdlib.h>
+
+#include "cpus.h"
+#include "runtime.h"
+#include "world.h"
+
+static bool custom;		/* set by the program: do not follow the machine */
+static int machine_procs;	/* what cpus.c last said */
+
+void procs_init(void)
+{
+	const char *s = getenv("GORO_MAXPROCS");
+	int n = s ? cpus_parse_maxprocs(s, GOMAXPROCS_MAX) : 0;
+
+	cpus_open();
+	machine_procs = cpus_default();
+	custom = n > 0;
+	world_make(n > 0 ? n : machine_procs);
+}
+
+/* In state RUNTIME. */
+static struct m *change(struct m *mp, int n)
+{
+	if (n > GOMAXPROCS_MAX)
+		n = GOMAXPROCS_MAX;
+	if (n == load_relaxed(&sched.gomaxprocs))
+		return mp;
+	mp = world_stop(mp);
+	return world_start(mp, n);
+}
+
+int goro_gomaxprocs(int n)
+{
+	struct m *mp = rt_enter();
+	int old = load_relaxed(&sched.gomaxprocs);
+
+	if (n >= 1) {
+		store_relaxed(&custom, true);
+		mp = change(mp, n);
+	}
+	rt_exit(mp);
+	return old;
+}
+
+void goro_set_default_gomaxprocs(void)
+{
+	struct m *mp = rt_enter();
+
+	store_relaxed(&custom, false);
+	mp = change(mp, load_relaxed(&machine_procs));
+	rt_exit(mp);
+}
+
+int goro_num_cpu(void)
+{
+	rt_exit(rt_enter());	/* the runtime is running */
+	return load_relaxed(&machine_procs);
+}
+
+void procs_follow_machine(void)
+{
+	int n = cpus_default();
+
+	if (n == load_relaxed(&machine_procs))
+		return;
+	store_relaxed(&machine_procs, n);
+	if (!load_relaxed(&custom))
+		change(m_self(), n);
+}

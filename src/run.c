@@ -1,0 +1,63 @@
+/*
+ * run.c - goro_run: a goroutine for main, and the caller asleep until it is over.
+ */
+#include <errno.h>
+#include <goro.h>
+
+#include "runtime.h"
+#include "stack.h"
+
+/* Lies in the caller's frame. The last thing done to it is unlocking it: the
+ * caller may return at that moment. */
+struct run {
+	struct lock lock;
+	int (*fn)(int, char **);
+	int argc;
+	char **argv;
+	int result;
+	bool done;
+	struct g *waiter;
+};
+
+static void run_main(struct run *r)
+{
+	struct g *waiter;
+	struct m *mp;
+	int result;
+
+	m_self()->curg->is_main = true;
+	result = r->fn(r->argc, r->argv);
+	mp = rt_enter();
+	lock_acquire(&r->lock);
+	r->result = result;
+	r->done = true;
+	waiter = r->waiter;
+	lock_release(&r->lock);
+	if (waiter)
+		g_ready(mp, waiter);
+	rt_exit(mp);
+}
+
+int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
+{
+	struct run r = {
+		.lock = LOCK_INIT(RANK_RUN), .fn = main_fn, .argc = argc, .argv = argv,
+	};
+	struct m *mp = rt_enter();
+	struct g *gp = g_get(mp, stack_default_class);
+
+	if (!gp)
+		fatal("out of memory for the main goroutine");
+	gp->fn = (void (*)(void))run_main;
+	gp->arg[0] = (uintptr_t)&r;
+	g_launch(mp, gp, __builtin_return_address(0));
+	lock_acquire(&r.lock);
+	if (!r.done) {
+		r.waiter = mp->curg;
+		mp = park(mp, park_unlock, &r.lock, WAIT_RUN);
+	} else {
+		lock_release(&r.lock);
+	}
+	rt_exit(mp);
+	return r.result;
+}

@@ -1,0 +1,438 @@
+/*
+ * runq.c - where runnable goroutines wait: each P's queues, and the global one.
+ *
+ * Order of spawns
+ *
+ * A P keeps the newly started apart from the newly woken. Started goroutines
+ * run newest first on the P that started them, and thieves take the oldest: a
+ * tree of goroutines is then walked depth first, with few alive and their
+ * stacks hot, and a thief gets a large subtree. Woken goroutines run in order.
+ * Go keeps both in one queue in order, and walks a tree breadth first, with all
+ * its leaves alive at once. docs/performance.md has the comparison.
+ *
+ * A P picks: runnext, the newest started, the oldest woken. Newest first alone
+ * would starve the old, so every FAIR_PERIOD_PICKS-th pick looks in the other
+ * direction: the global queue, the oldest woken, the oldest started, in turn.
+ * An entry thus waits for at most 3 * FAIR_PERIOD_PICKS picks for each entry
+ * before it in its own queue.
+ *
+ * runnext is the goroutine that the running one just made ready. It runs next
+ * and inherits the rest of the time slice, so that a pair that hands work to
+ * and fro counts as one goroutine and does not starve the queue.
+ *
+ * The ring (woken): head and tail run freely, slot i lies at i % CAP.
+ *	- tail is written by the owner only; slots [head, tail) are full.
+ *	- head moves up by CAS: the owner's by one, a thief's by half.
+ *	- A thief copies before its CAS; the owner never writes to a slot below
+ *	  head + CAP, so what was copied is right if the CAS succeeds.
+ *
+ * The deque (started): the owner also takes from the tail, so a thief's CAS on
+ * the head alone could take what the owner has just taken. Both ends therefore
+ * lie in one word and every change is a CAS on it, which also counts the
+ * owner's takes in a 32-bit tag: a tail that went down and up again is not
+ * taken for one that never moved, although the slots below it have changed. (A
+ * thief would have to sleep through exactly 2^32 takes between its load and its
+ * CAS.) A CAS on an unshared line is 2 ns, as much as the fence of the usual
+ * work-stealing deque, which can only give away one at a time.
+ *
+ * The global queue is a list under sched.lock.
+ */
+#include "runq.h"
+
+#include "throw.h"
+
+#define CAP GORO_RUNQ_CAP
+_Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a power of two");
+
+/* ------------------------------------------------------------------ deque */
+
+static inline uint16_t d_head(uint64_t w) { return (uint16_t)(w >> 16); }
+static inline uint16_t d_tail(uint64_t w) { return (uint16_t)w; }
+static inline uint16_t d_count(uint64_t w) { return (uint16_t)(d_tail(w) - d_head(w)); }
+static inline uint64_t d_word(uint32_t tag, uint16_t head, uint16_t tail)
+{
+	return (uint64_t)tag << 32 | (uint64_t)head << 16 | tail;
+}
+
+/* Owner only. False: full. */
+static inline bool deque_push(struct deque *d, struct g *gp)
+{
+	/* acquire: thieves have copied what we overwrite; pairs with cas_acqrel
+	 * in deque_take_oldest */
+	uint64_t w = load_acquire(&d->word);
+
+	for (;;) {
+		if (d_count(w) == CAP)
+			return false;
+		store_relaxed(&d->slot[d_tail(w) % CAP], gp);
+		/* release: publishes the slot and the G; pairs with load_acquire
+		 * in deque_take_oldest */
+		if (cas_acqrel(&d->word, &w,
+		               d_word((uint32_t)(w >> 32), d_head(w), (uint16_t)(d_tail(w) + 1))))
+			return true;
+	}
+}
+
+/* Owner only. */
+static inline struct g *deque_pop_newest(struct deque *d)
+{
+	uint64_t w = load_relaxed(&d->word);
+
+	for (;;) {
+		uint16_t tail = (uint16_t)(d_tail(w) - 1);
+
+		if (d_count(w) == 0)
+			return NULL;
+		/* Relaxed would do for what the owner wrote itself; acqrel
+		 * keeps later pushes behind earlier takes by thieves. */
+		if (cas_acqrel(&d->word, &w, d_word((uint32_t)(w >> 32) + 1, d_head(w), tail)))
+			return load_relaxed(&d->slot[tail % CAP]);
+	}
+}
+
+/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
+ * Anybody. */
+static uint32_t deque_take_oldest(struct deque *d, struct g **out, uint32_t n)
+{
+	/* acquire: the slots; pairs with the CAS in deque_push */
+	uint64_t w = load_acquire(&d->word);
+
+	for (;;) {
+		uint32_t count = d_count(w);
+		uint32_t take = n ? n : count - count / 2;
+
+		if (take > count)
+			take = count;
+		if (take == 0)
+			return 0;
+		for (uint32_t i = 0; i < take; i++)
+			out[i] = load_relaxed(&d->slot[(uint16_t)(d_head(w) + i) % CAP]);
+		/* release: our copies are made; pairs with load_acquire in deque_push */
+		if (cas_acqrel(&d->word, &w,
+		               d_word((uint32_t)(w >> 32), (uint16_t)(d_head(w) + take), d_tail(w))))
+			return take;
+	}
+}
+
+/* (What out holds when nothing was taken is a failed try's: not to be used.) */
+static inline struct g *deque_pop_oldest(struct deque *d)
+{
+	struct g *gp;
+
+	return deque_take_oldest(d, &gp, 1) ? gp : NULL;
+}
+
+/* ------------------------------------------------------------------- ring */
+
+/* Owner only. False: full. */
+static inline bool ring_push(struct ring *r, struct g *gp)
+{
+	/* acquire: consumers are done with the slot; pairs with cas_acqrel in
+	 * ring_take */
+	uint32_t h = load_acquire(&r->head);
+	uint32_t t = r->tail;
+
+	if (t - h >= CAP)
+		return false;
+	store_relaxed(&r->slot[t % CAP], gp);
+	/* release: publishes the slot and the G; pairs with load_acquire in ring_take */
+	store_release(&r->tail, t + 1);
+	return true;
+}
+
+/* Owner only: at least so many fit. */
+static inline uint32_t ring_room(const struct ring *r)
+{
+	return CAP - (r->tail - load_acquire(&r->head));
+}
+
+/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
+ * Anybody. */
+static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
+{
+	for (;;) {
+		uint32_t h = load_acquire(&r->head);
+		/* acquire: the slots; pairs with store_release in ring_push */
+		uint32_t t = load_acquire(&r->tail);
+		uint32_t count = t - h;
+		uint32_t take = n ? n : count - count / 2;
+
+		if (count == 0)
+			return 0;
+		if (count > CAP)	/* head and tail are from different moments */
+			continue;
+		if (take > count)
+			take = count;
+		for (uint32_t i = 0; i < take; i++)
+			out[i] = load_relaxed(&r->slot[(h + i) % CAP]);
+		/* release: our copies are made; pairs with load_acquire in ring_push */
+		if (cas_acqrel(&r->head, &h, h + take))
+			return take;
+	}
+}
+
+static inline struct g *ring_pop(struct ring *r)
+{
+	struct g *gp;
+
+	return ring_take(r, &gp, 1) ? gp : NULL;
+}
+
+/* ----------------------------------------------------------- global queue */
+
+void globq_put_list(struct g *head, struct g *tail, size_t n)
+{
+	struct gqueue *q = &sched.runq;
+
+	check(lock_is_held(&sched.lock));
+	tail->link = NULL;
+	if (q->tail)
+		q->tail->link = head;
+	else
+		q->head = head;
+	q->tail = tail;
+	store_relaxed(&q->n, q->n + n);
+}
+
+void globq_put(struct g *gp)
+{
+	globq_put_list(gp, gp, 1);
+}
+
+static struct g *globq_pop(void)
+{
+	struct gqueue *q = &sched.runq;
+	struct g *gp = q->head;
+
+	if (!gp)
+		return NULL;
+	q->head = gp->link;
+	if (!q->head)
+		q->tail = NULL;
+	store_relaxed(&q->n, q->n - 1);
+	gp->link = NULL;
+	return gp;
+}
+
+struct g *globq_get(struct p *pp)
+{
+	size_t n = sched.runq.n / (size_t)sched.gomaxprocs + 1;
+	struct g *gp = globq_pop();
+
+	check(lock_is_held(&sched.lock));
+	if (n > ring_room(&pp->woken) / 2)
+		n = ring_room(&pp->woken) / 2;
+	/* Off the list first: once pushed it may run, end and be reused. */
+	while (n > 1 && sched.runq.head) {
+		ring_push(&pp->woken, globq_pop());
+		n--;
+	}
+	return gp;
+}
+
+/* ------------------------------------------------------------ a P's queues */
+
+static void put_list(struct g **gs, uint32_t n)
+{
+	for (uint32_t i = 0; i + 1 < n; i++)
+		gs[i]->link = gs[i + 1];
+	lock_acquire(&sched.lock);
+	globq_put_list(gs[0], gs[n - 1], n);
+	lock_release(&sched.lock);
+}
+
+/* The old half of a full queue goes to the global queue, and gp after it where
+ * order matters. */
+static __attribute__((noinline)) void put_started_slow(struct p *pp, struct g *gp)
+{
+	do {
+		struct g *gs[CAP];
+		uint32_t n = deque_take_oldest(&pp->started, gs, 0);
+
+		if (n > 0)
+			put_list(gs, n);
+	} while (!deque_push(&pp->started, gp));
+}
+
+static __attribute__((noinline)) void put_woken_slow(struct p *pp, struct g *gp)
+{
+	struct g *gs[CAP + 1];
+	uint32_t n = ring_take(&pp->woken, gs, 0);
+
+	gs[n++] = gp;
+	put_list(gs, n);
+}
+
+void runq_put_started(struct p *pp, struct g *gp)
+{
+	if (!deque_push(&pp->started, gp))
+		put_started_slow(pp, gp);
+}
+
+void runq_put_woken(struct p *pp, struct g *gp)
+{
+	if (!ring_push(&pp->woken, gp))
+		put_woken_slow(pp, gp);
+}
+
+void runq_put_next(struct p *pp, struct g *gp)
+{
+	/* acqrel: publishes the G to a thief, and takes over what one left;
+	 * pairs with itself and with cas_acqrel in steal_next */
+	struct g *old = exchange_acqrel(&pp->runnext, gp);
+
+	if (old)
+		runq_put_woken(pp, old);
+}
+
+/* A pick against the usual order. NULL: nothing there, pick as usual. */
+static __attribute__((noinline)) struct g *get_fair(struct p *pp)
+{
+	struct g *gp = NULL;
+
+	pp->fair_in = FAIR_PERIOD_PICKS;
+	switch (pp->fair_turn++ % 3) {
+	case 0:
+		if (globq_length() == 0)
+			break;
+		lock_acquire(&sched.lock);
+		gp = globq_get(pp);
+		lock_release(&sched.lock);
+		break;
+	case 1:
+		gp = ring_pop(&pp->woken);
+		break;
+	case 2:
+		gp = deque_pop_oldest(&pp->started);
+		break;
+	}
+	return gp;
+}
+
+struct g *runq_get(struct p *pp, bool *inherit)
+{
+	struct g *gp;
+
+	*inherit = false;
+	if (__builtin_expect(--pp->fair_in == 0, 0) && (gp = get_fair(pp)))
+		return gp;
+	if (load_relaxed(&pp->runnext)) {
+		/* acquire: pairs with exchange_acqrel in runq_put_next */
+		gp = exchange_acqrel(&pp->runnext, NULL);
+		if (gp) {
+			*inherit = true;
+			return gp;
+		}
+	}
+	gp = deque_pop_newest(&pp->started);
+	return gp ? gp : ring_pop(&pp->woken);
+}
+
+void runq_drain(struct p *pp)
+{
+	struct g *gs[CAP];
+	struct g *next = exchange_acqrel(&pp->runnext, NULL);
+	uint32_t n;
+
+	if (next)
+		globq_put(next);
+	while ((n = ring_take(&pp->woken, gs, CAP)) || (n = deque_take_oldest(&pp->started, gs, CAP)))
+		for (uint32_t i = 0; i < n; i++)
+			globq_put(gs[i]);
+}
+
+/*
+ * A goroutine moves from one of these places to another only within its P: from
+ * runnext to woken, by the owner. If we read woken first and runnext second, a
+ * goroutine that is kicked from runnext in between could be missed in both. So
+ * runnext is read again after: if nothing was there then either, and the tail
+ * has not moved, there was a moment at which all were empty.
+ */
+bool runq_empty(const struct p *pp)
+{
+	for (;;) {
+		uint32_t h = load_acquire(&pp->woken.head);
+		uint32_t t = load_acquire(&pp->woken.tail);
+		uint64_t w = load_acquire(&pp->started.word);
+		struct g *next = load_acquire(&pp->runnext);
+
+		if (t == load_acquire(&pp->woken.tail))
+			return h == t && d_count(w) == 0 && !next;
+	}
+}
+
+size_t runq_length(const struct p *pp)
+{
+	uint32_t ring = load_relaxed(&pp->woken.tail) - load_relaxed(&pp->woken.head);
+
+	return ring + d_count(load_relaxed(&pp->started.word)) + !!load_relaxed(&pp->runnext);
+}
+
+/* ---------------------------------------------------------------- stealing */
+
+static struct g *steal_next(struct p *from)
+{
+	struct g *gp = load_relaxed(&from->runnext);
+
+	/* acqrel: pairs with exchange_acqrel in runq_put_next */
+	return gp && cas_acqrel(&from->runnext, &gp, NULL) ? gp : NULL;
+}
+
+/* The first is run; the rest go to our own queue of the same kind, which has
+ * room: we steal only when it is empty, and at most half of a full one. */
+struct g *runq_steal(struct p *pp, struct p *from, bool take_next)
+{
+	struct g *gs[CAP];
+	uint32_t n = deque_take_oldest(&from->started, gs, 0);
+
+	if (n > 0) {
+		for (uint32_t i = 1; i < n; i++)
+			runq_put_started(pp, gs[i]);
+	} else {
+		n = ring_take(&from->woken, gs, 0);
+		for (uint32_t i = 1; i < n; i++)
+			runq_put_woken(pp, gs[i]);
+	}
+	if (n == 0 && take_next && (gs[0] = steal_next(from)))
+		n = 1;
+	if (n == 0)
+		return NULL;
+	count_up(&pp->count.steals, 1);
+	count_up(&pp->count.stolen, n);
+	return gs[0];
+}
+
+static unsigned gcd(unsigned a, unsigned b)
+{
+	while (b) {
+		unsigned t = a % b;
+
+		a = b;
+		b = t;
+	}
+	return a;
+}
+
+struct steal_order steal_order_start(unsigned n, uint64_t random)
+{
+	unsigned at = (unsigned)(random >> 32) % n;
+	unsigned stride = (unsigned)random % n + 1;
+
+	/* 1 has no divisor in common with any n, so this ends. */
+	while (gcd(stride, n) != 1)
+		stride = stride % n + 1;
+	return (struct steal_order){ .left = n, .at = at, .stride = stride % n, .n = n };
+}
+
+#if GORO_CHECKS
+void runq_check(const struct p *pp)
+{
+	uint64_t w = load_acquire(&pp->started.word);
+	uint32_t h = load_acquire(&pp->woken.head);
+
+	check(d_count(w) <= CAP);
+	check(load_acquire(&pp->woken.tail) - h <= CAP);
+	for (uint16_t i = d_head(w); i != d_tail(w); i++)
+		check(pp->started.slot[i % CAP] != NULL);
+}
+#endif

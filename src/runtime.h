@@ -1,0 +1,125 @@
+/*
+ * runtime.h - the runtime's insides, as the runtime's files see each other.
+ */
+#ifndef GORO_RUNTIME_H
+#define GORO_RUNTIME_H
+
+#include "rt.h"
+#include "types.h"
+
+/* ---- sched.c: who runs, and the switch */
+
+/* The running goroutine leaves its M, which goes on with another; after(mp, gp)
+ * runs once gp's stack is at rest and is what publishes it. Returns when gp runs
+ * again: the M it is then on. */
+struct m *sched_leave(struct m *mp, void (*after)(struct m *mp, struct g *gp), void *arg);
+/* The same for good. */
+_Noreturn void sched_exit(struct m *mp, void (*after)(struct m *mp, struct g *gp));
+/* What a new goroutine does first, on its own stack. */
+void sched_arrive(struct m *mp);
+/* The scheduler loop of an M's thread; returns when the thread is to end. */
+void sched_loop(struct m *mp);
+
+struct m *sched_yield_local(struct m *mp);	/* behind all that wait here */
+struct m *sched_yield_global(struct m *mp);	/* behind all */
+/* An M without a P gets one, or its goroutine gets in line for one. */
+struct m *sched_regain(struct m *mp);
+
+/* ---- park.c: park and ready, waking threads */
+
+/* Parks the running goroutine. commit runs when its stack is at rest: after it
+ * (and not before) g_ready may be called for it. The M it is on afterwards. */
+struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
+               enum wait_reason why);
+void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
+/* Makes a parked goroutine runnable: it runs next on this P. */
+void g_ready(struct m *mp, struct g *gp);
+
+/* Work has appeared: sees to it that some M is looking for work, if a P is free
+ * for it. Call after the work is where others can find it. */
+void wake_slow(void);
+static inline void wake(void)
+{
+	/* Two threads, each with a store and then a load; both have a full
+	 * barrier in between, so one of them sees the other:
+	 *
+	 *	here                            find_runnable, going to sleep
+	 *	queue the goroutine (RMW)       idle_p_n++, spinning--  (RMW)
+	 *	read idle_p_n, spinning         read all queues
+	 */
+	fence_after_rmw();
+	if (load_relaxed(&sched.idle_p_n) == 0 || load_relaxed(&sched.spinning) != 0)
+		return;
+	wake_slow();
+}
+
+/* ---- p.c */
+
+struct p *p_make(int id);		/* NULL: no memory */
+void p_bind(struct m *mp, struct p *pp);	/* an owned P becomes the M's */
+struct p *p_unbind(struct m *mp);
+/* sched.lock held. */
+void p_idle_put(struct p *pp);
+struct p *p_idle_get(void);
+/* Takes the P from an M that is in user code; the caller owns it then. */
+bool p_take(struct p *pp);
+/* The owner M no longer needs it: to an M with work, or idle. */
+void p_handoff(struct p *pp);
+
+/* ---- m.c */
+
+void m_init(void);
+/* Gives a P to an idle M, or to a new one. sched.lock held; releases it. */
+void m_start_unlock(struct p *pp, bool spinning);
+/* Sleeps until somebody hands over a P. false: the thread is to end. */
+bool m_stop(struct m *mp);
+void m_stop_locked(struct m *mp);		/* .. with its locked goroutine */
+void m_hand_to_locked(struct m *mp, struct g *gp);	/* our P to gp's own M */
+struct m *m_alloc(void);
+void m_free(struct m *mp);			/* this thread is no M any more */
+void m_attach_thread(struct m *mp);		/* this thread is mp now */
+
+/* ---- world.c */
+
+void world_make(int procs);			/* the first Ps */
+void world_stop_here(struct m *mp);		/* gives the P up to who stops the world */
+void world_p_stopped(struct p *pp);		/* .. an owned P; sched.lock held */
+
+/* ---- deadlock.c */
+
+void deadlock_check(void);			/* sched.lock held */
+bool deadlock_unsure(void);			/* to be looked at again */
+
+/* ---- sysmon.c */
+
+void sysmon_init(void);
+void sysmon_wake(void);				/* sched.lock held */
+
+/* ---- foreign.c: plain threads */
+
+struct m *foreign_attach(void);
+struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
+void foreign_ready(struct g *gp);
+
+/* ---- g.c */
+
+struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
+void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
+void g_launch(struct m *mp, struct g *gp, void *caller);
+void g_pool_scavenge(void);			/* gives cold stacks back; sysmon */
+size_t g_pool_cached(void);
+
+/* ---- init.c */
+
+void runtime_init(void);			/* once; in user code */
+
+static inline uint64_t m_random(struct m *mp)
+{
+	/* xorshift64* */
+	mp->rng ^= mp->rng >> 12;
+	mp->rng ^= mp->rng << 25;
+	mp->rng ^= mp->rng >> 27;
+	return mp->rng * UINT64_C(2685821657736338717);
+}
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * sched.c - who runs next, and the switch to it.
+ *
+ * Straight from goroutine to goroutine
+ *
+ * A goroutine that parks, yields or ends looks for the next one itself, on its
+ * own stack, in its P's queues; if there is one it switches straight to it. Only
+ * when there is none does it switch to the M's scheduler context (sched_loop,
+ * on the thread's own stack), which looks everywhere and sleeps if need be.
+ *
+ * After the switch
+ *
+ * What must happen once the old stack is at rest, such as unlocking the channel
+ * that the goroutine now waits on, queueing it, or recycling a dead one, cannot
+ * happen before the switch: another M could take the goroutine up while it is
+ * still running here. It is left in the M (after_fn) and is the first thing that
+ * the new context does. Rest first, publish second.
+ *
+ * Finding work
+ *
+ * An M with a P looks, in this order: its own queues; the global queue; the
+ * other Ps' queues (stealing half). An M that looks at the others' is
+ * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
+ * A spinning M goes on for about as long as waking it would take. Then it
+ * releases its P, stops counting as spinning, and looks at all queues once more
+ * before it sleeps. That last look closes the race with a goroutine that was
+ * queued while this M still counted as spinning, for which nobody was woken
+ * (see wake in runtime.h). When a spinning M finds work it wakes another, so that
+ * there is a looking M as long as there is work to be found.
+ *
+ * Rejected: waking an M for each goroutine made ready (each costs 20 us, most
+ * find nothing); a central queue (every switch contends).
+ */
+#include "runtime.h"
+
+#include "os.h"
+#include "runq.h"
+
+struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
+
+/* ------------------------------------------------------------- the switch */
+
+static inline void after_run(struct m *mp)
+{
+	void (*after)(struct m *, struct g *) = mp->after_fn;
+
+	if (after) {
+		mp->after_fn = NULL;
+		after(mp, mp->after_g);
+	}
+}
+
+static inline void set_running(struct m *mp, struct g *gp, bool inherit)
+{
+	struct p *pp = mp->p;
+
+	check(gp->status == G_RUNNABLE);
+	check(!gp->mp);
+	check(pp && pp->mp == mp);
+	store_relaxed(&gp->status, G_RUNNING);
+	gp->mp = mp;
+	mp->curg = gp;
+	count_up(&pp->count.switches, 1);
+	if (!inherit)
+		store_relaxed(&pp->sched_tick, pp->sched_tick + 1);
+}
+
+void sched_arrive(struct m *mp)
+{
+	tool_switch_finish(&mp->curg->tool);
+	after_run(mp);
+	*mp->errno_at = 0;
+}
+
+/* From gp, at rest from here on, to the M's next: its pick on this stack, or
+ * whatever the scheduler context finds. Returns when gp runs again. */
+static struct m *switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit)
+{
+	gp->mp = NULL;
+	gp->saved_errno = *mp->errno_at;
+	if (likely(next)) {
+		set_running(mp, next, inherit);
+		tool_switch_start(&gp->tool, &next->tool);
+		mp = context_switch(&gp->sp, next->sp, mp);
+	} else {
+		mp->curg = NULL;
+		tool_switch_start(&gp->tool, &mp->tool);
+		mp = context_switch(&gp->sp, mp->sched_sp, mp);
+	}
+	tool_switch_finish(&gp->tool);
+	after_run(mp);
+	*mp->errno_at = gp->saved_errno;
+	return mp;
+}
+
+/* The next in our own queues, if it can be switched to from here. One that is
+ * locked to another thread is left for the scheduler context. */
+static inline struct g *pick_local(struct m *mp, bool *inherit)
+{
+	struct g *next;
+
+	if (unlikely(load_relaxed(&sched.stopping)))
+		return NULL;
+	next = runq_get(mp->p, inherit);
+	if (next && unlikely(next->locked_m)) {
+		mp->pick = next;
+		return NULL;
+	}
+	return next;
+}
+
+struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void *arg)
+{
+	struct g *gp = mp->curg, *next = NULL;
+	bool inherit = false;
+
+	mp->after_fn = after;
+	mp->after_g = gp;
+	mp->after_arg = arg;
+	if (likely(mp->p && !gp->locked_m))
+		next = pick_local(mp, &inherit);
+	return switch_from(mp, gp, next, inherit);
+}
+
+_Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
+{
+	struct g *gp = mp->curg, *next = NULL;
+	bool inherit = false;
+
+	mp->after_fn = after;
+	mp->after_g = gp;
+	gp->mp = NULL;
+	if (likely(!mp->locked_g))
+		next = pick_local(mp, &inherit);
+	if (likely(next)) {
+		set_running(mp, next, inherit);
+		tool_switch_start(NULL, &next->tool);
+		context_jump(next->sp, mp);
+	}
+	mp->curg = NULL;
+	tool_switch_start(NULL, &mp->tool);
+	context_jump(mp->sched_sp, mp);
+}
+
+/* ---------------------------------------------------------------- yielding */
+
+static void after_yield_local(struct m *mp, struct g *gp)
+{
+	runq_put_woken(mp->p, gp);
+}
+
+static void after_yield_global(struct m *mp, struct g *gp)
+{
+	(void)mp;
+	lock_acquire(&sched.lock);
+	globq_put(gp);
+	lock_release(&sched.lock);
+	wake();
+}
+
+/* The next is chosen before this goroutine is queued, so it is another one. */
+struct m *sched_yield_local(struct m *mp)
+{
+	struct g *gp = mp->curg, *next;
+	bool inherit;
+
+	if (unlikely(gp->locked_m || globq_length() != 0))
+		return sched_yield_global(mp);
+	next = pick_local(mp, &inherit);
+	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping)))
+		return mp;
+	store_relaxed(&gp->status, G_RUNNABLE);
+	mp->after_fn = after_yield_local;
+	mp->after_g = gp;
+	return switch_from(mp, gp, next, false);
+}
+
+struct m *sched_yield_global(struct m *mp)
+{
+	store_relaxed(&mp->curg->status, G_RUNNABLE);
+	return sched_leave(mp, after_yield_global, NULL);
+}
+
+/* The idle P is looked for and the goroutine queued under one lock: a P that
+ * goes idle in between would not look at the queue again. */
+static void after_regain(struct m *mp, struct g *gp)
+{
+	struct p *pp;
+
+	lock_acquire(&sched.lock);
+	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
+	if (!pp)
+		globq_put(gp);
+	lock_release(&sched.lock);
+	if (pp) {
+		p_bind(mp, pp);
+		mp->pick = gp;
+	}
+}
+
+struct m *sched_regain(struct m *mp)
+{
+	check(!mp->p);
+	store_relaxed(&mp->curg->status, G_RUNNABLE);
+	return sched_leave(mp, after_regain, NULL);
+}
+
+/* ------------------------------------------------------------ finding work */
+
+static struct g *take_global(struct p *pp)
+{
+	struct g *gp = NULL;
+
+	if (globq_length() != 0) {
+		lock_acquire(&sched.lock);
+		gp = globq_get(pp);
+		lock_release(&sched.lock);
+	}
+	return gp;
+}
+
+static void spinning_start(struct m *mp)
+{
+	mp->spinning = true;
+	fetch_add_seqcst(&sched.spinning, 1);
+	store_relaxed(&sched.need_spinning, 0);
+}
+
+/* No longer spinning because work was found: let another one look on. */
+static void spinning_end_found(struct m *mp)
+{
+	mp->spinning = false;
+	/* seqcst: before the look for idle Ps in wake */
+	fetch_add_seqcst(&sched.spinning, -1);
+	wake();
+}
+
+static bool may_spin(struct m *mp)
+{
+	int busy = load_relaxed(&sched.gomaxprocs) - load_relaxed(&sched.idle_p_n);
+
+	return mp->spinning || 2 * load_relaxed(&sched.spinning) < busy;
+}
+
+/* One pass over the other Ps in random order. */
+static struct g *steal_pass(struct m *mp, bool take_next)
+{
+	unsigned n = (unsigned)load_relaxed(&sched.gomaxprocs);
+	struct steal_order o;
+
+	for (o = steal_order_start(n, m_random(mp)); !steal_order_done(&o); steal_order_next(&o)) {
+		struct p *from = sched.all_p[o.at];
+		struct g *gp;
+
+		if (from == mp->p || runq_empty(from))
+			continue;
+		gp = runq_steal(mp->p, from, take_next);
+		if (gp)
+			return gp;
+	}
+	return NULL;
+}
+
+/* Passes with growing pauses, so that looking does not slow down those looked
+ * at; runnext is taken only late, since it is about to run where it is hot. */
+static struct g *spin_for_work(struct m *mp)
+{
+	int64_t end = os_many_cpus ? os_now() + SPIN_BEFORE_SLEEP_NS : 0;
+	int pause = 16;
+
+	for (int pass = 0;; pass++) {
+		struct g *gp = steal_pass(mp, pass >= 3);
+
+		if (gp)
+			return gp;
+		if (load_relaxed(&sched.stopping) || globq_length() != 0)
+			return NULL;
+		if (pass >= 3 && os_now() >= end)
+			return NULL;
+		for (int i = 0; i < pause; i++)
+			cpu_relax();
+		if (pause < 256)
+			pause *= 2;
+	}
+}
+
+/* Any P with something in its queues? Called without a P. */
+static bool any_queued(void)
+{
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		if (!runq_empty(sched.all_p[i]))
+			return true;
+	return globq_length() != 0;
+}
+
+/* The last look of an M that was spinning and has released its P. True: it has
+ * a P again and is to look again. */
+static bool look_again(struct m *mp)
+{
+	struct p *pp;
+
+	if (!any_queued())
+		return false;
+	lock_acquire(&sched.lock);
+	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
+	lock_release(&sched.lock);
+	if (!pp)
+		return false;
+	p_bind(mp, pp);
+	spinning_start(mp);
+	return true;
+}
+
+/* Gives the P up and sleeps, unless work turns up at the last moment. Returns
+ * with a P, or false when the thread is to end. */
+static bool release_and_sleep(struct m *mp)
+{
+	lock_acquire(&sched.lock);
+	if (load_relaxed(&sched.stopping) || sched.runq.n != 0) {
+		lock_release(&sched.lock);
+		return true;
+	}
+	if (!mp->spinning && load_relaxed(&sched.need_spinning)) {
+		lock_release(&sched.lock);
+		spinning_start(mp);
+		return true;
+	}
+	p_idle_put(p_unbind(mp));
+	lock_release(&sched.lock);
+
+	if (mp->spinning) {
+		mp->spinning = false;
+		/* seqcst: before look_again's look at the queues; see wake */
+		fetch_add_seqcst(&sched.spinning, -1);
+		fence_seqcst();
+		if (look_again(mp))
+			return true;
+	}
+	return m_stop(mp);
+}
+
+/* On the scheduler stack, with a P. NULL: the thread is to end. */
+static struct g *find_runnable(struct m *mp, bool *inherit)
+{
+	for (;;) {
+		struct g *gp;
+
+		*inherit = false;
+		if (load_relaxed(&sched.stopping)) {
+			world_stop_here(mp);
+			if (!mp->p && !m_stop(mp))
+				return NULL;
+			continue;
+		}
+		if ((gp = runq_get(mp->p, inherit)) || (gp = take_global(mp->p)))
+			return gp;
+		if (may_spin(mp)) {
+			if (!mp->spinning)
+				spinning_start(mp);
+			if ((gp = spin_for_work(mp)))
+				return gp;
+			if (globq_length() != 0)
+				continue;
+		}
+		if (!release_and_sleep(mp))
+			return NULL;
+	}
+}
+
+/* ------------------------------------------------------------------- loop */
+
+/* The goroutine to run, with a P for it; NULL: the thread is to end. */
+static struct g *next_goroutine(struct m *mp, bool *inherit)
+{
+	struct g *gp = mp->pick;
+
+	*inherit = false;
+	mp->pick = NULL;
+	if (mp->locked_g) {
+		if (!gp)
+			m_stop_locked(mp);
+		return mp->locked_g;
+	}
+	for (;; gp = NULL) {
+		if (!gp) {
+			if (!mp->p && !m_stop(mp))
+				return NULL;
+			gp = find_runnable(mp, inherit);
+			if (!gp)
+				return NULL;
+		}
+		if (mp->spinning)
+			spinning_end_found(mp);
+		if (likely(!gp->locked_m))
+			return gp;
+		m_hand_to_locked(mp, gp);
+	}
+}
+
+void sched_loop(struct m *mp)
+{
+	for (;;) {
+		struct g *gp;
+		bool inherit;
+
+		after_run(mp);
+		if (mp->ending)
+			return;
+		gp = next_goroutine(mp, &inherit);
+		if (!gp)
+			return;
+		set_running(mp, gp, inherit);
+		tool_switch_start(&mp->tool, &gp->tool);
+		context_switch(&mp->sched_sp, gp->sp, mp);
+		tool_switch_finish(&mp->tool);
+	}
+}

@@ -1,0 +1,366 @@
+/*
+ * stack.c - goroutine stacks: reserved address space, committed by touch.
+ *
+ * Regions of address space are cut into slots of one size class each:
+ *
+ *	slot i                                             slot i+1
+ *	+-------+------------------------------+---------+-------+---
+ *	| guard |  . . . untouched . . .  frames | struct g | guard |
+ *	+-------+------------------------------+---------+-------+---
+ *	        ^ stack_lo          contexts grow down ^ stack_hi
+ *
+ * The G is at the top of its own stack, in the page that running touches
+ * anyway: a parked goroutine costs one page and its share of a page table.
+ * Guards are markers in the page table where the kernel has them (Linux 6.13):
+ * they make no mappings, so a million stacks fit under vm.max_map_count.
+ * Otherwise mprotect, until the mappings run out; after that a stack has no
+ * guard but a check word, zero until an overflow runs over it.
+ *
+ * A slot is fresh (never used), warm (has a G: alive, or dead in a pool), or
+ * cold (its memory was given back; its guard is kept). Cold slots are linked by
+ * index outside the stacks, since their memory is gone.
+ *
+ * From 8 MiB up slots start 1 MiB off a page table's reach (2 MiB), so that a
+ * guard shares its page-table page with the top of the slot below it; otherwise
+ * each parked goroutine would cost two.
+ *
+ * Rejected: one huge reservation for everything (fails under RLIMIT_AS and
+ * strict overcommit); mapping each stack (2 us and a mapping each); colouring
+ * the tops against cache conflicts (measured: slower, more lines are touched).
+ */
+#include "stack.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "mem.h"
+#include "os.h"
+#include "types.h"
+
+enum slot_state { SLOT_FRESH, SLOT_WARM, SLOT_COLD };
+enum { SLOT_STATE = 3, SLOT_UNGUARDED = 4 };
+
+struct region {
+	char *base;
+	size_t slot_bytes;
+	int cls;
+	uint32_t slots;
+	uint32_t carved;	/* slots below have their guard */
+	uint32_t fresh;		/* the first that was never used; <= carved */
+	uint8_t *state;		/* slot_state and flags, one a slot */
+	uint32_t *cold_next;	/* + 1, 0: end */
+	uint32_t cold;		/* + 1 */
+	struct region *next_cold;	/* in klass.cold */
+	bool in_cold;
+};
+
+#define REGIONS_MAX (1 << 16)
+
+/* Under lock; region[] and n may be read without, n last. */
+static struct {
+	struct lock lock;
+	struct region *region[REGIONS_MAX];
+	uint32_t n;
+	struct {
+		struct region *current;	/* has fresh slots */
+		struct region *cold;	/* have cold slots */
+	} klass[STACK_CLASSES];
+	size_t reserved;
+} stacks = { .lock = LOCK_INIT(RANK_STACK) };
+
+int stack_default_class;
+
+#define PAGE_TABLE_REACH (2u << 20)
+#define CHECK_WORD_BYTES 8
+
+size_t stack_class_bytes(int cls)
+{
+	return (size_t)STACK_MIN_BYTES << cls;
+}
+
+int stack_class(size_t n)
+{
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		if (stack_class_bytes(cls) >= n)
+			return cls;
+	return -1;
+}
+
+/* "64k", "1M", "262144"; 0 if it is none of them. */
+static size_t parse_bytes(const char *s)
+{
+	char *end;
+	unsigned long long n = strtoull(s, &end, 10);
+
+	switch (*end) {
+	case 'k': case 'K': n <<= 10; end++; break;
+	case 'm': case 'M': n <<= 20; end++; break;
+	case 'g': case 'G': n <<= 30; end++; break;
+	}
+	return *end ? 0 : (size_t)n;
+}
+
+void stack_init(void)
+{
+	const char *s = getenv("GORO_STACK");
+	size_t n = s ? parse_bytes(s) : 0;
+	int cls = stack_class(n ? n : STACK_DEFAULT_BYTES);
+
+	stack_default_class = cls >= 0 ? cls : STACK_CLASSES - 1;
+}
+
+static size_t guard_bytes(size_t slot)
+{
+	size_t n = slot / 16;
+
+	if (n < os_page_bytes)
+		n = os_page_bytes;
+	if (n > 16 * os_page_bytes)
+		n = 16 * os_page_bytes;
+	return n;
+}
+
+static struct g *slot_g(const struct region *r, uint32_t i)
+{
+	size_t n = (sizeof(struct g) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+
+	return (struct g *)(r->base + (size_t)(i + 1) * r->slot_bytes - n);
+}
+
+static uint32_t slot_index(const struct region *r, const void *addr)
+{
+	return (uint32_t)((size_t)((const char *)addr - r->base) / r->slot_bytes);
+}
+
+/* Address space for at least one slot: as much as is usual, or, where limits
+ * forbid that, half of it, and so on. */
+static char *reserve_slots(size_t slot, uint32_t *count)
+{
+	size_t want = slot > STACK_REGION_BYTES ? slot : STACK_REGION_BYTES;
+	size_t offset = slot >= (8u << 20) ? PAGE_TABLE_REACH / 2 : 0;
+
+	for (; want >= slot; want /= 2) {
+		size_t n = want + PAGE_TABLE_REACH + offset;
+		char *p = os_reserve(n);
+
+		if (!p)
+			continue;
+		stacks.reserved += n;
+		p += PAGE_TABLE_REACH - (uintptr_t)p % PAGE_TABLE_REACH;
+		*count = (uint32_t)(want / slot);
+		return p + offset;
+	}
+	return NULL;
+}
+
+/* stacks.lock held. */
+static struct region *region_make(int cls)
+{
+	size_t slot = stack_class_bytes(cls);
+	struct region *r;
+	uint32_t count;
+	char *base;
+
+	if (stacks.n == REGIONS_MAX)
+		return NULL;
+	base = reserve_slots(slot, &count);
+	if (!base)
+		return NULL;
+	r = mem_alloc(sizeof *r);
+	if (!r)
+		return NULL;
+	r->state = mem_alloc(count);
+	r->cold_next = mem_alloc(count * sizeof *r->cold_next);
+	if (!r->state || !r->cold_next)
+		return NULL;
+	r->base = base;
+	r->slot_bytes = slot;
+	r->cls = cls;
+	r->slots = count;
+	stacks.region[stacks.n] = r;
+	/* release: the region is whole; pairs with load_acquire in region_of */
+	store_release(&stacks.n, stacks.n + 1);
+	stacks.klass[cls].current = r;
+	return r;
+}
+
+/* stacks.lock held. Guards more of the fresh slots; false: none are left. */
+static bool region_carve(struct region *r)
+{
+	uint32_t n = r->slots - r->carved;
+	char *at = r->base + (size_t)r->carved * r->slot_bytes;
+
+	if (n == 0)
+		return false;
+	if (n > STACK_CARVE_BATCH)
+		n = STACK_CARVE_BATCH;
+	if (!os_guard(at, guard_bytes(r->slot_bytes), r->slot_bytes, n))
+		for (uint32_t i = 0; i < n; i++)
+			r->state[r->carved + i] |= SLOT_UNGUARDED;
+	r->carved += n;
+	return true;
+}
+
+static void set_state(struct region *r, uint32_t i, enum slot_state s)
+{
+	/* release: the G is set up (or gone) when the state says so; pairs with
+	 * load_acquire in stack_each and stack_find */
+	store_release(&r->state[i], (uint8_t)((r->state[i] & ~SLOT_STATE) | s));
+}
+
+/* stacks.lock held. */
+static struct g *slot_use(struct region *r, uint32_t i)
+{
+	struct g *gp = slot_g(r, i);
+
+	gp->stack_class = (uint8_t)r->cls;
+	gp->stack_lo = r->base + (size_t)i * r->slot_bytes + guard_bytes(r->slot_bytes);
+	gp->stack_hi = (char *)gp;
+	set_state(r, i, SLOT_WARM);
+	return gp;
+}
+
+/* stacks.lock held. */
+static struct g *take_cold(int cls)
+{
+	struct region *r = stacks.klass[cls].cold;
+	uint32_t i;
+
+	if (!r)
+		return NULL;
+	i = r->cold - 1;
+	r->cold = r->cold_next[i];
+	if (r->cold == 0) {
+		stacks.klass[cls].cold = r->next_cold;
+		r->in_cold = false;
+	}
+	return slot_use(r, i);
+}
+
+/* stacks.lock held. */
+static struct g *take_fresh(int cls)
+{
+	struct region *r = stacks.klass[cls].current;
+
+	for (;;) {
+		if (!r && !(r = region_make(cls)))
+			return NULL;
+		if (r->fresh < r->carved || region_carve(r))
+			return slot_use(r, r->fresh++);
+		r = NULL;
+	}
+}
+
+size_t stack_take(int cls, struct g **out, size_t n)
+{
+	size_t got = 0;
+
+	lock_acquire(&stacks.lock);
+	for (; got < n; got++) {
+		struct g *gp = take_cold(cls);
+
+		if (!gp && !(gp = take_fresh(cls)))
+			break;
+		out[got] = gp;
+	}
+	lock_release(&stacks.lock);
+	return got;
+}
+
+static struct region *region_of(const void *addr)
+{
+	const char *a = addr;
+
+	/* acquire: pairs with store_release in region_make */
+	for (uint32_t i = 0, n = load_acquire(&stacks.n); i < n; i++) {
+		struct region *r = stacks.region[i];
+
+		if (a >= r->base && a < r->base + (size_t)r->slots * r->slot_bytes)
+			return r;
+	}
+	return NULL;
+}
+
+/* stacks.lock held. */
+static void put_cold(struct region *r, uint32_t i)
+{
+	r->cold_next[i] = r->cold;
+	r->cold = i + 1;
+	if (!r->in_cold) {
+		r->in_cold = true;
+		r->next_cold = stacks.klass[r->cls].cold;
+		stacks.klass[r->cls].cold = r;
+	}
+}
+
+void stack_give_back(struct g **gs, size_t n)
+{
+	struct os_range range[64];
+
+	for (size_t at = 0; at < n;) {
+		size_t k = n - at < 64 ? n - at : 64;
+
+		for (size_t i = 0; i < k; i++) {
+			struct g *gp = gs[at + i];
+			struct region *r = region_of(gp);
+			uint32_t s = slot_index(r, gp);
+			char *end = r->base + (size_t)(s + 1) * r->slot_bytes;
+
+			range[i] = (struct os_range){ gp->stack_lo, (size_t)(end - gp->stack_lo) };
+			set_state(r, s, SLOT_COLD);
+		}
+		os_release(range, k);
+		lock_acquire(&stacks.lock);
+		for (size_t i = 0; i < k; i++) {
+			struct region *r = region_of(gs[at + i]);
+
+			put_cold(r, slot_index(r, gs[at + i]));
+		}
+		lock_release(&stacks.lock);
+		at += k;
+	}
+}
+
+enum stack_place stack_find(const void *addr, struct g **gp)
+{
+	struct region *r = region_of(addr);
+	uint32_t i;
+
+	*gp = NULL;
+	if (!r)
+		return STACK_NOT;
+	i = slot_index(r, addr);
+	/* acquire: pairs with set_state */
+	if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)
+		*gp = slot_g(r, i);
+	if ((size_t)((const char *)addr - r->base) % r->slot_bytes < guard_bytes(r->slot_bytes))
+		return STACK_GUARD;
+	return STACK_INSIDE;
+}
+
+bool stack_overflowed(const struct g *gp)
+{
+	const struct region *r;
+
+	if (os_guard_kind == OS_GUARD_MARKER)
+		return false;
+	r = region_of(gp);
+	return r && (r->state[slot_index(r, gp)] & SLOT_UNGUARDED) &&
+	       *(const uint64_t *)(gp->stack_lo - CHECK_WORD_BYTES) != 0;
+}
+
+void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
+{
+	for (uint32_t n = load_acquire(&stacks.n), k = 0; k < n; k++) {
+		struct region *r = stacks.region[k];
+
+		for (uint32_t i = 0; i < r->carved; i++)
+			if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)
+				fn(slot_g(r, i), arg);
+	}
+}
+
+size_t stack_bytes_reserved(void)
+{
+	return load_relaxed(&stacks.reserved);
+}

@@ -1,0 +1,45 @@
+/*
+ * stack.h - goroutine stacks. Defined in stack.c, which explains them.
+ */
+#ifndef GORO_STACK_H
+#define GORO_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct g;
+
+#define STACK_CLASSES 17	/* 16 KiB << class, up to 1 GiB */
+
+/* The default class: GORO_STACK or STACK_DEFAULT_BYTES. Set by stack_init. */
+extern int stack_default_class;
+
+void stack_init(void);
+
+/* The smallest class of at least n bytes; -1: larger than the largest. */
+int stack_class(size_t n);
+size_t stack_class_bytes(int cls);
+
+/* Takes up to n stacks of a class, cold or fresh; each is returned as the G at
+ * its top, zeroed but for stack_lo, stack_hi, stack_class. How many: 0 if there
+ * is no memory. */
+size_t stack_take(int cls, struct g **out, size_t n);
+
+/* Gives the memory of n stacks, with the Gs in them, back to the system. */
+void stack_give_back(struct g **gs, size_t n);
+
+/* What lies at an address: for telling an overflow from other faults. Takes no
+ * lock, for use in signal handlers. */
+enum stack_place { STACK_NOT, STACK_GUARD, STACK_INSIDE };
+enum stack_place stack_find(const void *addr, struct g **gp);
+
+/* An unguarded stack (guards could not be had) shows an overflow by its check
+ * word. */
+bool stack_overflowed(const struct g *gp);
+
+/* Calls fn for the G of every stack that is in use or in a pool. */
+void stack_each(void (*fn)(struct g *gp, void *arg), void *arg);
+
+size_t stack_bytes_reserved(void);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * throw.h - the ends of the process. Defined in fatal.c.
+ */
+#ifndef GORO_THROW_H
+#define GORO_THROW_H
+
+/* A broken invariant of the runtime itself, in release builds too: prints
+ * "fatal error: MESSAGE" and the goroutines, and ends with status 2. */
+_Noreturn void throw(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+
+/* The same for an end the program brought about: no trace of the runtime. */
+_Noreturn void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+
+#if GORO_CHECKS
+#define check(cond)                                                        \
+	do {                                                               \
+		if (!(cond))                                               \
+			throw("%s: %s does not hold", __func__, #cond);    \
+	} while (0)
+#else
+#define check(cond) ((void)0)
+#endif
+
+#endif

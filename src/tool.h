@@ -1,0 +1,133 @@
+/*
+ * tool.h - what ASan and TSan have to be told of goroutines, and nothing of
+ * them anywhere else.
+ *
+ * ASan must know the bounds of the stack that a switch goes to; TSan keeps a
+ * shadow state a "fiber". A switch is announced just before it is made and, for
+ * ASan, confirmed just after, on the other stack.
+ */
+#ifndef GORO_TOOL_H
+#define GORO_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TOOL_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TOOL_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define TOOL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TOOL_TSAN 1
+#endif
+#endif
+#ifndef TOOL_ASAN
+#define TOOL_ASAN 0
+#endif
+#ifndef TOOL_TSAN
+#define TOOL_TSAN 0
+#endif
+
+#if TOOL_ASAN
+
+void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+void __sanitizer_finish_switch_fiber(void *saved, const void **bottom_old, size_t *size_old);
+void __asan_unpoison_memory_region(void const volatile *p, size_t n);
+
+struct tool_fiber {
+	void *fake;
+	const void *bottom;
+	size_t size;
+};
+
+static inline void tool_fiber_make(struct tool_fiber *f, void *bottom, size_t size)
+{
+	f->fake = NULL;
+	f->bottom = bottom;
+	f->size = size;
+	if (size)
+		__asan_unpoison_memory_region(bottom, size);
+}
+static inline void tool_fiber_end(struct tool_fiber *f) { (void)f; }
+/* from NULL: the stack left is over. */
+static inline void tool_switch_start(struct tool_fiber *from, struct tool_fiber *to)
+{
+	__sanitizer_start_switch_fiber(from ? &from->fake : NULL, to->bottom, to->size);
+}
+static inline void tool_switch_finish(struct tool_fiber *now)
+{
+	__sanitizer_finish_switch_fiber(now->fake, NULL, NULL);
+}
+
+#elif TOOL_TSAN
+
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+
+struct tool_fiber {
+	void *tsan;
+};
+
+/* size 0: the thread that calls; it has a fiber already. */
+static inline void tool_fiber_make(struct tool_fiber *f, void *bottom, size_t size)
+{
+	(void)bottom;
+	f->tsan = size ? __tsan_create_fiber(0) : __tsan_get_current_fiber();
+}
+static inline void tool_fiber_end(struct tool_fiber *f)
+{
+	__tsan_destroy_fiber(f->tsan);
+	f->tsan = NULL;
+}
+/* Without TSan's own synchronisation: ours must suffice, and be seen to. */
+static inline void tool_switch_start(struct tool_fiber *from, struct tool_fiber *to)
+{
+	(void)from;
+	__tsan_switch_to_fiber(to->tsan, 1);
+}
+static inline void tool_switch_finish(struct tool_fiber *now) { (void)now; }
+
+#else
+
+struct tool_fiber {
+};
+static inline void tool_fiber_make(struct tool_fiber *f, void *bottom, size_t size)
+{
+	(void)f; (void)bottom; (void)size;
+}
+static inline void tool_fiber_end(struct tool_fiber *f) { (void)f; }
+static inline void tool_switch_start(struct tool_fiber *from, struct tool_fiber *to)
+{
+	(void)from; (void)to;
+}
+static inline void tool_switch_finish(struct tool_fiber *now) { (void)now; }
+
+#endif
+
+/* A thread's own stack, on that thread. */
+static inline void tool_thread_make(struct tool_fiber *f, char *lo, char *hi)
+{
+#if TOOL_ASAN
+	*f = (struct tool_fiber){ .bottom = lo, .size = (size_t)(hi - lo) };
+#else
+	(void)lo; (void)hi;
+	tool_fiber_make(f, NULL, 0);
+#endif
+}
+/* What a tool needs of a thread's stack beyond what the runtime does. */
+static inline size_t tool_thread_stack_extra(void)
+{
+	return TOOL_ASAN || TOOL_TSAN ? 1 << 20 : 0;
+}
+
+/* Threads that the tool itself runs in the process. */
+#define TOOL_THREADS TOOL_TSAN
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * waitq.h - queues of waiting goroutines, first in first out, removal anywhere
+ * in constant time. Guarded by whatever guards what is waited for.
+ */
+#ifndef GORO_WAITQ_H
+#define GORO_WAITQ_H
+
+#include "types.h"
+
+static inline void waitq_put(struct waitq *q, struct waiter *w)
+{
+	w->next = NULL;
+	w->prev = q->last;
+	if (q->last)
+		q->last->next = w;
+	else
+		q->first = w;
+	q->last = w;
+}
+
+static inline void waitq_remove(struct waitq *q, struct waiter *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		q->first = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	else
+		q->last = w->prev;
+}
+
+static inline struct waiter *waitq_take(struct waitq *q)
+{
+	struct waiter *w = q->first;
+
+	if (w)
+		waitq_remove(q, w);
+	return w;
+}
+
+#endif

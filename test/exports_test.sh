@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The libraries offer the functions of the public headers, and no other name; the
+# headers compile cleanly on their own, as C11 and as C++17.
+set -eu
+cd "$SOURCE_DIR"
+command -v gcc >/dev/null || { echo "needs gcc"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+complain() { echo "$*" >&2; status=1; }
+
+# Functions declared in the headers: gcc lists every prototype it has seen, one a line,
+# after a comment with the place.
+echo '#include <goro.h>' >"$work/header.c"
+gcc -std=gnu11 -fsyntax-only -Iinclude -aux-info "$work/prototypes" "$work/header.c"
+sed -n 's|^/\* [^ ]*include/goro[^ ]* \*/ extern .*[ *]\(goro_[a-z0-9_]*\) (.*|\1|p' \
+	"$work/prototypes" | sort -u >"$work/declared"
+[ -s "$work/declared" ] || complain "no function found in include/goro.h"
+
+"$NM" -D --defined-only "$BUILD_DIR/libgoro.so" | awk '{ print $3 }' | sort -u >"$work/shared"
+"$NM" -g --defined-only "$BUILD_DIR/libgoro.a" | awk 'NF == 3 { print $3 }' | sort -u >"$work/static"
+
+for library in shared static; do
+	for name in $(grep -v '^goro_' "$work/$library"); do
+		complain "$library library: $name is visible"
+	done
+	for name in $(comm -23 "$work/declared" "$work/$library"); do
+		complain "$library library: $name is declared and missing"
+	done
+done
+
+compiles()
+{
+	command -v "$1" >/dev/null || return 0
+	"$@" -Wall -Wextra -pedantic -Werror -fsyntax-only -Iinclude || complain "$*: does not compile cleanly"
+}
+cp "$work/header.c" "$work/header.cc"
+for cc in gcc clang; do
+	compiles $cc -std=c11 "$work/header.c"
+done
+for cxx in g++ clang++; do
+	compiles $cxx -std=c++17 "$work/header.cc"
+done
+exit $status

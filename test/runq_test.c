@@ -1,0 +1,234 @@
+/*
+ * runq_test.c - the run queues: nothing lost, nothing doubled, half is taken.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runq.h"
+#include "runtime.h"
+#include "test.h"
+
+#define CAP GORO_RUNQ_CAP
+
+static struct p *make_p(int id)
+{
+	struct p *pp = aligned_alloc(CACHE_LINE, (sizeof *pp + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+
+	memset(pp, 0, sizeof *pp);
+	pp->id = id;
+	pp->fair_in = FAIR_PERIOD_PICKS;
+	sched.gomaxprocs = 1;
+	return pp;
+}
+
+static struct g *make_gs(size_t n)
+{
+	struct g *gs = calloc(n, sizeof *gs);
+
+	for (size_t i = 0; i < n; i++)
+		gs[i].id = i + 1;
+	return gs;
+}
+
+static struct g *get(struct p *pp)
+{
+	bool inherit;
+
+	return runq_get(pp, &inherit);
+}
+
+TEST(started_run_newest_first)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(3);
+
+	for (int i = 0; i < 3; i++)
+		runq_put_started(pp, &gs[i]);
+	for (int i = 2; i >= 0; i--)
+		CHECK(get(pp) == &gs[i]);
+	CHECK(get(pp) == NULL);
+}
+
+TEST(woken_run_in_order)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(3);
+
+	for (int i = 0; i < 3; i++)
+		runq_put_woken(pp, &gs[i]);
+	for (int i = 0; i < 3; i++)
+		CHECK(get(pp) == &gs[i]);
+	CHECK(get(pp) == NULL);
+}
+
+TEST(next_runs_first_and_inherits)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(3);
+	bool inherit;
+
+	runq_put_woken(pp, &gs[0]);
+	runq_put_next(pp, &gs[1]);
+	runq_put_next(pp, &gs[2]);	/* kicks the other one to the queue */
+	CHECK(runq_get(pp, &inherit) == &gs[2]);
+	CHECK(inherit);
+	CHECK(runq_get(pp, &inherit) == &gs[0]);
+	CHECK(!inherit);
+	CHECK(get(pp) == &gs[1]);
+}
+
+TEST(overflow_moves_the_older_half)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(CAP + 1);
+
+	for (int i = 0; i <= CAP; i++)
+		runq_put_started(pp, &gs[i]);
+	CHECK_EQ(globq_length(), CAP / 2);
+	CHECK(sched.runq.head == &gs[0]);
+	CHECK_EQ(runq_length(pp), CAP / 2 + 1);
+}
+
+TEST(steal_takes_half)
+{
+	struct p *pp = make_p(0), *thief = make_p(1);
+	struct g *gs = make_gs(CAP);
+
+	for (int i = 0; i < CAP; i++)
+		runq_put_started(pp, &gs[i]);
+	CHECK(runq_steal(thief, pp, false) == &gs[0]);
+	CHECK_EQ(runq_length(pp), CAP / 2);
+	CHECK_EQ(runq_length(thief), CAP / 2 - 1);
+	CHECK_EQ(thief->count.stolen, CAP / 2);
+}
+
+TEST(next_is_stolen_last)
+{
+	struct p *pp = make_p(0), *thief = make_p(1);
+	struct g *gs = make_gs(2);
+
+	runq_put_next(pp, &gs[0]);
+	CHECK(runq_steal(thief, pp, false) == NULL);
+	runq_put_woken(pp, &gs[1]);
+	CHECK(runq_steal(thief, pp, true) == &gs[1]);
+	CHECK(runq_steal(thief, pp, true) == &gs[0]);
+	CHECK(runq_empty(pp));
+}
+
+TEST(fair_pick_reaches_the_oldest)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(1000);
+	int picks = 0;
+
+	runq_put_started(pp, &gs[0]);
+	runq_put_woken(pp, &gs[1]);
+	for (int i = 2;; i++) {		/* newest first would run gs[i] for ever */
+		struct g *gp;
+
+		runq_put_started(pp, &gs[i % 998 + 2]);
+		gp = get(pp);
+		picks += gp == &gs[0] || gp == &gs[1];
+		if (picks == 2)
+			break;
+		CHECK(i < 4 * FAIR_PERIOD_PICKS);
+	}
+}
+
+TEST(steal_order_is_a_permutation)
+{
+	for (unsigned n = 1; n < 130; n++) {
+		for (uint64_t seed = 1; seed < 50; seed++) {
+			char seen[130] = { 0 };
+			struct steal_order o = steal_order_start(n, seed * UINT64_C(0x9e3779b97f4a7c15));
+
+			for (; !steal_order_done(&o); steal_order_next(&o)) {
+				CHECK(o.at < n);
+				CHECK(!seen[o.at]);
+				seen[o.at] = 1;
+			}
+			for (unsigned i = 0; i < n; i++)
+				CHECK(seen[i]);
+		}
+	}
+}
+
+/* One owner, several thieves: every goroutine comes out exactly once. */
+enum { THIEVES = 3 };
+static struct p *victim;
+static struct g *all;
+static uint8_t *times_seen;
+static int finished;
+
+static void saw(struct g *gp)
+{
+	fetch_add_relaxed(&times_seen[gp->id - 1], 1);
+}
+
+static void drain(struct p *pp)
+{
+	struct g *gp;
+
+	while ((gp = get(pp)))
+		saw(gp);
+}
+
+static void *thief_thread(void *arg)
+{
+	struct p *mine = arg;
+
+	while (!load_acquire(&finished)) {
+		struct g *gp = runq_steal(mine, victim, true);
+
+		if (gp)
+			saw(gp);
+		drain(mine);
+	}
+	return NULL;
+}
+
+static void owner_puts(unsigned kind, struct g *gp)
+{
+	switch (kind % 4) {
+	case 0: case 1: runq_put_started(victim, gp); break;
+	case 2: runq_put_woken(victim, gp); break;
+	case 3: runq_put_next(victim, gp); break;
+	}
+}
+
+TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
+{
+	pthread_t t[THIEVES];
+	unsigned rnd = 12345;
+	size_t n = 2000000;
+
+	victim = make_p(0);
+	all = make_gs(n);
+	times_seen = calloc(n, 1);
+	for (int i = 0; i < THIEVES; i++)
+		pthread_create(&t[i], NULL, thief_thread, make_p(i + 1));
+	for (size_t i = 0; i < n;) {
+		struct g *gp;
+
+		rnd = rnd * 1103515245 + 12345;
+		for (unsigned k = 0; k <= (rnd >> 16) % 8 && i < n; k++)
+			owner_puts(rnd >> (20 + k % 4), &all[i++]);
+		for (unsigned k = 0; k < (rnd >> 24) % 8; k++)
+			if ((gp = get(victim)))
+				saw(gp);
+	}
+	drain(victim);
+	while (!runq_empty(victim))
+		drain(victim);
+	store_release(&finished, 1);
+	for (int i = 0; i < THIEVES; i++)
+		pthread_join(t[i], NULL);
+	lock_acquire(&sched.lock);
+	while (sched.runq.head)
+		saw(globq_get(victim));
+	lock_release(&sched.lock);
+	drain(victim);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(times_seen[i], 1);
+}
