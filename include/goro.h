@@ -30,11 +30,12 @@
  *   - Every blocking call works in a goroutine, which it parks, and in a plain
  *     thread that the program made itself, which it blocks.
  *   - Durations and times are int64_t nanoseconds; times are CLOCK_MONOTONIC.
- *   - Types whose size is public (goro_waitgroup, ...) are valid when zeroed.
+ *   - Types whose size is public (goro_mutex, ...) are valid when zeroed.
  *   - An object may be freed or go out of scope as soon as a call shows that
  *     nobody needs it any more, even while the call on the other side has not
  *     returned yet: a waitgroup once goro_waitgroup_wait returns, a channel once
- *     its last value or its close has been received.
+ *     its last value or its close has been received, a mutex once its last holder
+ *     has unlocked it.
  */
 #ifndef GORO_H
 #define GORO_H
@@ -53,6 +54,7 @@
 #define GORO_NORETURN __attribute__((noreturn))
 
 #ifdef __cplusplus
+#include <initializer_list>
 #include <type_traits>
 extern "C" {
 #endif
@@ -101,6 +103,11 @@ GORO_API GORO_NORETURN void goro_goexit(void);
 GORO_API void goro_lock_os_thread(void);
 GORO_API void goro_unlock_os_thread(void);
 
+/* Between these the goroutine is not stopped in favour of others, however long
+ * it runs; they nest. For code that must not be descheduled. */
+GORO_API void goro_preempt_disable(void);
+GORO_API void goro_preempt_enable(void);
+
 /* How many goroutines run at once. Returns the previous setting; n < 1 only
  * asks. The default follows the CPUs and the cgroup's quota, or GORO_MAXPROCS. */
 GORO_API int goro_gomaxprocs(int n);
@@ -133,7 +140,8 @@ GORO_API const char *goro_try(void (*fn)(void *arg), void *arg);
 
 /* A Go channel of fixed-size elements. NULL is Go's nil channel: send and
  * receive block forever, close panics. Reference counted: goro_chan_make gives
- * one reference; the last goro_chan_unref frees it. */
+ * one reference; the last goro_chan_unref frees it, or, while a goroutine still
+ * waits on it, leaves that to the last who does. */
 typedef struct goro_chan goro_chan;
 GORO_API goro_chan *goro_chan_make(size_t elem_size, size_t capacity); /* NULL: no memory */
 #define goro_chan_of(T, capacity) goro_chan_make(sizeof(T), (capacity))
@@ -150,6 +158,50 @@ GORO_API void goro_chan_close(goro_chan *c);
 GORO_API size_t goro_chan_len(const goro_chan *c);
 GORO_API size_t goro_chan_cap(const goro_chan *c);
 
+/* ----------------------------------------------------------------- select */
+
+struct goro_case {
+	goro_chan *chan;       /* NULL: never ready                               */
+	void *recv;            /* receive into here; NULL: drop what is received  */
+	bool *ok;              /* false if it was a close; may be NULL            */
+	const void *send;      /* or send from here,                              */
+	bool is_send;          /*   if this is set                                */
+};
+
+#define GORO_FOREVER INT64_MAX
+#define GORO_NOW     INT64_C(0)
+
+/* Waits until one case can go, does it, and returns its index; among several
+ * ready ones each is as likely. With a deadline (a goro_now() time) in the past,
+ * GORO_NOW included, it is Go's select with a default: -1 if none can go. With
+ * one in the future it waits until then: -1 if none could go. */
+GORO_API int goro_select_n(const struct goro_case *cases, size_t n, int64_t deadline);
+
+/*	switch (goro_select(GORO_RECV(a, &x), GORO_SEND(b, &y))) {
+ *	case 0: ...    x was received
+ *	case 1: ...    y was sent
+ *	}
+ * goro_select_until(deadline, ...) takes a deadline, too. */
+#ifndef __cplusplus
+#define GORO_SEND(c, elemp) \
+	((struct goro_case){ .chan = (c), .send = (elemp), .is_send = true })
+#define GORO_RECV(c, elemp) \
+	((struct goro_case){ .chan = (c), .recv = (elemp) })
+#define GORO_RECV_OKP(c, elemp, okp) \
+	((struct goro_case){ .chan = (c), .recv = (elemp), .ok = (okp) })
+#define goro_select_until(deadline, ...)                                     \
+	goro_select_n((const struct goro_case[]){ __VA_ARGS__ },             \
+	              sizeof((const struct goro_case[]){ __VA_ARGS__ }) /    \
+	                      sizeof(struct goro_case), (deadline))
+#else
+#define GORO_SEND(c, elemp)          goro_detail::send_case((c), (elemp))
+#define GORO_RECV(c, elemp)          goro_detail::recv_case((c), (elemp), nullptr)
+#define GORO_RECV_OKP(c, elemp, okp) goro_detail::recv_case((c), (elemp), (okp))
+#define goro_select_until(deadline, ...) \
+	goro_detail::select_until((deadline), { __VA_ARGS__ })
+#endif
+#define goro_select(...) goro_select_until(GORO_FOREVER, __VA_ARGS__)
+
 /* ------------------------------------------------------------------- time */
 
 #define GORO_MICROSECOND INT64_C(1000)
@@ -157,19 +209,242 @@ GORO_API size_t goro_chan_cap(const goro_chan *c);
 #define GORO_SECOND      INT64_C(1000000000)
 
 GORO_API int64_t goro_now(void);
+GORO_API void goro_sleep(int64_t ns);
+
+/* A timer sends the time, a goro_now(), on its channel once, ns from now (at once
+ * if ns <= 0). Nobody need be there to receive it: one value is kept, though the
+ * channel shows a length and a capacity of 0. NULL: no memory.
+ *
+ * The channel belongs to the timer; take a reference to keep it for longer. The
+ * timer may be freed at any time, stopped or not. Nobody is woken by that: who
+ * waits on the channel waits on, as after a stop. */
+typedef struct goro_timer goro_timer;
+GORO_API goro_timer *goro_timer_make(int64_t ns);
+GORO_API goro_chan *goro_timer_chan(goro_timer *t);
+/* Stops the timer. True: that was in time, the value of this run was not received
+ * and will not be. After it, and after a reset, nothing is received that the timer
+ * sent before. Any number of goroutines may stop and reset a timer at once. */
+GORO_API bool goro_timer_stop(goro_timer *t);
+/* Stops it and starts it again, as if made anew. True as for a stop. */
+GORO_API bool goro_timer_reset(goro_timer *t, int64_t ns);
+GORO_API void goro_timer_free(goro_timer *t);
+
+/* A timer without a channel (goro_timer_chan is NULL) that starts fn(arg) as a
+ * goroutine. Stopped in time, fn does not run; freed, too. Stopping does not wait
+ * for an fn that has been started. */
+GORO_API goro_timer *goro_after_func(int64_t ns, void (*fn)(void *), void *arg);
+
+/* A ticker sends the time again and again, a period apart. If nobody has received
+ * the last tick, the next is dropped: they do not queue. Panics if period <= 0. */
+typedef struct goro_ticker goro_ticker;
+GORO_API goro_ticker *goro_ticker_make(int64_t period);   /* NULL: no memory */
+GORO_API goro_chan *goro_ticker_chan(goro_ticker *t);     /* belongs to the ticker */
+/* The next tick comes a period from now; none of before is received. */
+GORO_API void goro_ticker_reset(goro_ticker *t, int64_t period);
+GORO_API void goro_ticker_free(goro_ticker *t);           /* at any time; stops it */
 
 /* ------------------------------------------------------------------- sync */
 
+/* All of these are ready to use when zeroed, except goro_sema. They may be locked
+ * in one goroutine or thread and unlocked in another, are not recursive, and must
+ * not be copied or moved once in use. */
+
+typedef struct { uint32_t opaque[2]; } goro_mutex;      /* sync.Mutex          */
+/* Who has waited for a millisecond is served before all newcomers. Unlocking what
+ * is not locked ends the process. */
+GORO_API void goro_mutex_lock(goro_mutex *m);
+GORO_API bool goro_mutex_try_lock(goro_mutex *m);
+GORO_API void goro_mutex_unlock(goro_mutex *m);
+
+typedef struct { uint64_t opaque[4]; } goro_rwmutex;    /* sync.RWMutex        */
+/* Any number of readers, or one writer. A writer that waits keeps new readers out,
+ * so a goroutine must not rlock twice; readers that waited go before the next
+ * writer. */
+GORO_API void goro_rwmutex_rlock(goro_rwmutex *m);
+GORO_API bool goro_rwmutex_try_rlock(goro_rwmutex *m);
+GORO_API void goro_rwmutex_runlock(goro_rwmutex *m);
+GORO_API void goro_rwmutex_lock(goro_rwmutex *m);
+GORO_API bool goro_rwmutex_try_lock(goro_rwmutex *m);
+GORO_API void goro_rwmutex_unlock(goro_rwmutex *m);
+
 typedef struct { uint64_t opaque[2]; } goro_waitgroup;  /* sync.WaitGroup      */
+/* wait returns when the counter is zero. Add before what is to be waited for
+ * starts. A counter below zero panics. */
 GORO_API void goro_waitgroup_add(goro_waitgroup *wg, int delta);
-GORO_API void goro_waitgroup_done(goro_waitgroup *wg);
+GORO_API void goro_waitgroup_done(goro_waitgroup *wg);  /* add(wg, -1)         */
 GORO_API void goro_waitgroup_wait(goro_waitgroup *wg);
+
+typedef struct { uint64_t opaque[2]; } goro_once;       /* sync.Once           */
+/* Runs fn(arg) if this is the first call with o; all calls return when that is
+ * over. A panic in fn passes through the first call, and counts as an end. */
+GORO_API void goro_once_do(goro_once *o, void (*fn)(void *), void *arg);
+
+typedef struct { uint64_t opaque[4]; } goro_cond;       /* sync.Cond           */
+/* wait unlocks m, which the caller has locked, sleeps until it is notified, and
+ * locks m again. There are no notifications for nothing, but what was waited for
+ * may be over by then: wait in a loop. signal wakes the one who waits longest, if
+ * any; broadcast all. They may be called with or without m locked. */
+GORO_API void goro_cond_wait(goro_cond *c, goro_mutex *m);
+GORO_API void goro_cond_signal(goro_cond *c);
+GORO_API void goro_cond_broadcast(goro_cond *c);
+
+/* golang.org/x/sync/semaphore: so many units, acquired and released any number at
+ * a time, served strictly in order. Zeroed has no units: init it. */
+typedef struct { uint64_t opaque[4]; } goro_sema;
+GORO_API void goro_sema_init(goro_sema *s, int64_t units);
+/* 0, or -ETIMEDOUT with nothing acquired: always that once the deadline (a
+ * goro_now() time; GORO_FOREVER: none) has passed, even if there are units. More
+ * than there are in all is waited for in vain. */
+GORO_API int goro_sema_acquire(goro_sema *s, int64_t units, int64_t deadline);
+GORO_API bool goro_sema_try_acquire(goro_sema *s, int64_t units);
+/* Panics if so many are not acquired. */
+GORO_API void goro_sema_release(goro_sema *s, int64_t units);
+
+/* --------------------------------------------------------- blocking calls */
+
+/* Any call that blocks in the kernel gives up the processor to the others, even
+ * without these; announced, it does so at once. Runs fn(arg) on this thread and
+ * stack. */
+GORO_API void goro_blocking(void (*fn)(void *), void *arg);
+/* The same for code that does not fit in one function. Must pair; in between,
+ * no other goro_ call. */
+GORO_API void goro_syscall_enter(void);
+GORO_API void goro_syscall_exit(void);
+
+/* ---------------------------------------------------------------- context */
+
+/* Go's context.Context: what is to be done is over, when and why; and values that
+ * go with it. Contexts form a tree: a child is done when its parent is, for the
+ * same reason. Any number of goroutines and threads may use one at once.
+ *
+ * Reference counted. Each that is made comes with one reference, and keeps its
+ * parent; the last goro_ctx_unref of it cancels it. NULL: no memory. A NULL parent
+ * panics. */
+typedef struct goro_ctx goro_ctx;
+GORO_API goro_ctx *goro_ctx_ref(goro_ctx *c);
+GORO_API void goro_ctx_unref(goro_ctx *c);
+
+/* The root: never done, no values, no deadline. Not counted. */
+GORO_API goro_ctx *goro_ctx_background(void);
+/* Done when cancelled, or with its parent. */
+GORO_API goro_ctx *goro_ctx_with_cancel(goro_ctx *parent);
+/* Also done at the deadline, a goro_now() time, or at its parent's, if that is
+ * earlier; one in the past is done already. */
+GORO_API goro_ctx *goro_ctx_with_deadline(goro_ctx *parent, int64_t deadline);
+GORO_API goro_ctx *goro_ctx_with_timeout(goro_ctx *parent, int64_t ns);
+/* Has a value, too. A key is an address: that of a static variable of yours keeps
+ * it apart from everybody else's. NULL panics. */
+GORO_API goro_ctx *goro_ctx_with_value(goro_ctx *parent, const void *key, void *value);
+/* Has its parent's values, and is never done. */
+GORO_API goro_ctx *goro_ctx_without_cancel(goro_ctx *parent);
+
+/* Cancels c and all below it, which is so when the call returns. No effect on one
+ * that is done already, or never done. A cause, a negative errno value of your
+ * choice, is what goro_ctx_cause tells of c and those below it. */
+GORO_API void goro_ctx_cancel(goro_ctx *c);
+GORO_API void goro_ctx_cancel_cause(goro_ctx *c, int cause);
+
+/* A channel that is closed when c is done; NULL, on which one waits forever, if it
+ * never is. Belongs to c. Receive with NULL for the element. */
+GORO_API goro_chan *goro_ctx_done(goro_ctx *c);
+GORO_API int goro_ctx_err(goro_ctx *c);     /* 0: not done; -ECANCELED, -ETIMEDOUT */
+GORO_API int goro_ctx_cause(goro_ctx *c);   /* 0: not done; err if none was given  */
+GORO_API int64_t goro_ctx_deadline(goro_ctx *c);           /* GORO_FOREVER if none */
+/* The value for key of c, or of the nearest above it that has one; or NULL. */
+GORO_API void *goro_ctx_value(goro_ctx *c, const void *key);
+
+/* Starts fn(arg) as a goroutine once c is done. It does not count as a reference.
+ * NULL: no memory. Every one that is not NULL is to be stopped once, also after fn
+ * has run, which frees it. True: fn will not run. Stopping does not wait for an fn
+ * that has been started. */
+typedef struct goro_ctx_func goro_ctx_func;
+GORO_API goro_ctx_func *goro_ctx_after_func(goro_ctx *c, void (*fn)(void *), void *arg);
+GORO_API bool goro_ctx_func_stop(goro_ctx_func *f);
+
+/* ------------------------------------------------- groups and worker pools */
+
+/* golang.org/x/sync/errgroup: goroutines that work on one thing together. The
+ * first of them to return other than 0 cancels the group's context, with that as
+ * the cause; and that is what goro_group_wait returns.
+ *
+ * The context is a child of parent (NULL: of the background). limit is how many
+ * may run at once; 0: any number. NULL: no memory. */
+typedef struct goro_group goro_group;
+GORO_API goro_group *goro_group_make(goro_ctx *parent, int limit);
+GORO_API goro_ctx *goro_group_ctx(goro_group *g);   /* belongs to the group */
+/* Starts fn(ctx, arg) in the group, when the limit allows. 0 or -ENOMEM. */
+GORO_API int goro_group_go(goro_group *g, int (*fn)(goro_ctx *ctx, void *arg), void *arg);
+/* The same without waiting. False: not started. */
+GORO_API bool goro_group_try_go(goro_group *g, int (*fn)(goro_ctx *ctx, void *arg), void *arg);
+/* Waits for all to end, cancels the context and frees the group. 0, or the first
+ * error. Only once. */
+GORO_API int goro_group_wait(goro_group *g);
+
+/* Workers, goroutines that are there already, behind a queue of so many tasks. A
+ * queue of 0 hands each task to a worker that is free. A task is like a goroutine's
+ * function: a panic in it that nobody stops ends the process. Its defers run at its
+ * end; what it keeps with goro_local_set is its worker's. NULL: no memory, or no
+ * workers asked for. */
+typedef struct goro_pool goro_pool;
+GORO_API goro_pool *goro_pool_make(int workers, size_t queue);
+/* Queues fn(arg), waiting for room until the deadline: a goro_now() time, GORO_NOW
+ * or GORO_FOREVER. 0; -ETIMEDOUT: there was no room; -ESHUTDOWN: the pool is being
+ * closed. Tasks are taken in the order in which they were submitted. */
+GORO_API int goro_pool_submit(goro_pool *p, void (*fn)(void *), void *arg, int64_t deadline);
+/* More workers, or fewer: those in excess finish the task they have. 0, -ENOMEM
+ * with as many as could be had, -EINVAL if workers < 1, -ESHUTDOWN. */
+GORO_API int goro_pool_resize(goro_pool *p, int workers);
+/* Lets the workers do all that is queued, waits for them to end, and frees the
+ * pool. Who waits to submit is refused. Not from a task of the pool. */
+GORO_API void goro_pool_close(goro_pool *p);
+
+/* Of one moment: submitted = completed + busy + queued. */
+struct goro_pool_stats {
+	uint64_t submitted;    /* tasks accepted                                  */
+	uint64_t completed;    /* tasks done                                      */
+	uint64_t rejected;     /* submits that failed                             */
+	size_t queued;         /* tasks that wait for a worker                    */
+	int workers;           /* how many there are to be                        */
+	int busy;              /* workers with a task                             */
+};
+GORO_API void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out);
 
 /* ----------------------------------------------------------- observability */
 
 /* All goroutines with their states, wait reasons and stacks, in the layout of
  * Go's own dump. SIGQUIT does this and exits with status 2. */
 GORO_API void goro_dump(FILE *out);
+
+/* What the runtime is doing. Nothing is stopped to find out, so the numbers are
+ * of slightly different moments. */
+struct goro_stats {
+	/* Goroutines: all ever started, those that have not ended, and what the
+	 * latter are doing: queued to run, running, waiting for something, in a
+	 * blocking call. */
+	uint64_t goroutines_created, goroutines_live;
+	uint64_t runnable, running, waiting, in_syscall;
+	/* OS threads of the runtime's, those of them asleep for want of work and
+	 * those looking for work; GOMAXPROCS, and how much of it is unused. */
+	uint64_t threads, idle_threads, gomaxprocs, idle_procs, spinning_threads;
+	/* Since the start: goroutines that were given a processor; how often one
+	 * processor took goroutines from another, and how many; goroutines that
+	 * had to give way; processors taken from goroutines in blocking calls. */
+	uint64_t context_switches, steals, stolen, preemptions, syscall_handoffs;
+	/* Goroutines that the poller woke; timers set now; goroutines that began
+	 * to wait; threads that were woken or made. */
+	uint64_t netpoll_wakeups, timers, parks, thread_wakeups;
+	/* Address space taken for stacks, and how much of it is kept for reuse. */
+	uint64_t stack_bytes_reserved, stack_bytes_cached;
+};
+GORO_API void goro_stats_read(struct goro_stats *out);
+
+/* How long goroutines waited from ready to running, as a histogram in the layout
+ * of Go's /sched/latencies:seconds: one in eight is counted. Bucket i holds
+ * counts[i] times from upper_bounds_s[i - 1] to below upper_bounds_s[i] seconds;
+ * the first holds those below 0, the last has no upper bound. At most max
+ * buckets are filled in; either array may be NULL. The number of buckets there
+ * are: goro_sched_latency(NULL, NULL, 0). */
+GORO_API size_t goro_sched_latency(uint64_t *counts, double *upper_bounds_s, size_t max);
 
 /* ------------------------------------------------------ what the above needs */
 
@@ -236,11 +511,14 @@ template <typename P> struct word {
 	{
 		static_assert(!std::is_floating_point<A>::value && !std::is_class<A>::value,
 		              "go(): arguments must be integers, pointers, enums or bools");
-		P p = a;
-		if constexpr (std::is_null_pointer<P>::value)
+		if constexpr (std::is_pointer<P>::value && std::is_integral<A>::value) {
+			return (uintptr_t)a;	/* NULL: the call was checked */
+		} else if constexpr (std::is_null_pointer<P>::value) {
 			return 0;
-		else
+		} else {
+			P p = a;
 			return (uintptr_t)p;
+		}
 	}
 };
 
@@ -255,15 +533,33 @@ inline int start(R (*f)(P...), A... a)
 	                  sizeof...(P) > 4 ? w[4] : 0, sizeof...(P) > 5 ? w[5] : 0);
 }
 
+inline goro_case send_case(goro_chan *c, const void *elem)
+{
+	return { c, nullptr, nullptr, elem, true };
 }
 
-#define GORO_GO_0 goro_detail::start
-#define GORO_GO_1 goro_detail::start
-#define GORO_GO_2 goro_detail::start
-#define GORO_GO_3 goro_detail::start
-#define GORO_GO_4 goro_detail::start
-#define GORO_GO_5 goro_detail::start
-#define GORO_GO_6 goro_detail::start
+inline goro_case recv_case(goro_chan *c, void *elem, bool *ok)
+{
+	return { c, elem, ok, nullptr, false };
+}
+
+inline int select_until(int64_t deadline, std::initializer_list<goro_case> cases)
+{
+	return goro_select_n(cases.begin(), cases.size(), deadline);
+}
+
+}
+
+/* The call is there for the compiler to check, and never made. */
+#define GORO_GO_CXX(f, ...) \
+	((void)sizeof((f)(__VA_ARGS__), 0), goro_detail::start(f, __VA_ARGS__))
+#define GORO_GO_0(f) ((void)sizeof((f)(), 0), goro_detail::start(f))
+#define GORO_GO_1 GORO_GO_CXX
+#define GORO_GO_2 GORO_GO_CXX
+#define GORO_GO_3 GORO_GO_CXX
+#define GORO_GO_4 GORO_GO_CXX
+#define GORO_GO_5 GORO_GO_CXX
+#define GORO_GO_6 GORO_GO_CXX
 
 #endif
 

@@ -22,6 +22,9 @@
 #include "stack.h"
 #include "text.h"
 
+/* How far below its stack an overflowing goroutine's sp may be: a guard's size. */
+#define OVERFLOW_BYTES (64 << 10)
+
 /* How long a thread may take to answer. */
 #define ANSWER_NS 100000000
 
@@ -36,14 +39,19 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 	uintptr_t sp = regs->reg[UNWIND_SP];
 	uintptr_t lo = sp & ~(uintptr_t)15, hi;
 
-	if (gp && inside(sp, gp->stack_lo, gp->stack_hi))
+	if (gp && inside(sp, gp->stack_lo, gp->stack_hi)) {
 		hi = (uintptr_t)gp->stack_hi;
-	else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi))
+	} else if (gp && inside(sp, gp->stack_lo - OVERFLOW_BYTES, gp->stack_lo)) {
+		lo = (uintptr_t)gp->stack_lo;	/* overflowed: below is the guard */
+		hi = (uintptr_t)gp->stack_hi;
+	} else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi)) {
 		hi = (uintptr_t)mp->thread_stack_hi;
-	else if (mp && inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes))
+	} else if (mp && inside(sp, mp->signal_stack,
+	                        (char *)mp->signal_stack + mp->signal_stack_bytes)) {
 		hi = (uintptr_t)mp->signal_stack + mp->signal_stack_bytes;
-	else	/* a stack of somebody else's making: the page is there */
+	} else {	/* a stack of somebody else's making: the page is there */
 		hi = (sp | (os_page_bytes - 1)) + 1;
+	}
 	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX);
 }
 
@@ -59,13 +67,13 @@ __attribute__((noinline)) void backtrace_here(struct backtrace *bt)
 void backtrace_parked(struct backtrace *bt, const struct g *gp)
 {
 	struct unwind_regs regs;
-	const char *sp = gp->sp;
 
-	bt->n = 0;
-	if (sp < gp->stack_lo || sp + sizeof(struct context_frame) > gp->stack_hi ||
-	    (uintptr_t)sp % 8 != 0)
+	if (gp->context.pc == (void *)context_entry) {
+		bt->pc[0] = (uintptr_t)gp->fn;	/* has not run yet: it will begin there */
+		bt->n = 1;
 		return;
-	context_regs(&regs, sp);
+	}
+	context_regs(&regs, &gp->context);
 	backtrace_regs(bt, &regs, gp, NULL);
 }
 
@@ -148,6 +156,11 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 	int64_t end;
 
 	bt->n = 0;
+	if (load_acquire(&mp->stopped_at)) {
+		unwind_regs_from_ucontext(&regs, mp->stopped_at);
+		backtrace_regs(bt, &regs, gp, mp);
+		return true;
+	}
 	if (asleep_at(mp->tid, &regs)) {
 		backtrace_regs(bt, &regs, gp, mp);
 		return true;

@@ -1,15 +1,21 @@
 /*
  * border.c - the slow ways in and out of the runtime. See "Owning a P" in rt.h.
  */
+#include "preempt.h"
 #include "runtime.h"
 
-struct m *rt_enter_slow(struct m *mp)
+/*
+ * Settles whose the P is, for an M that has just stored RUNTIME. Returns attn as
+ * it was: with ATTN_TAKEN the P is gone and mp->p cleared.
+ */
+uint32_t border_settle(struct m *mp)
 {
-	uint32_t attn;
+	uint32_t attn = load_acquire(&mp->attn);
 
-	if (!mp)
-		return foreign_attach();
-	attn = load_acquire(&mp->attn);
+	if (attn & ATTN_FENCE) {
+		fence_seqcst();
+		attn = load_acquire(&mp->attn);
+	}
 	for (;;) {
 		if (attn & ATTN_FORKED)
 			fatal("goro call in a child made by fork without exec");
@@ -20,24 +26,71 @@ struct m *rt_enter_slow(struct m *mp)
 		} else if (attn & ATTN_TAKEN) {
 			if (cas_acqrel(&mp->attn, &attn, attn & ~(uint32_t)ATTN_TAKEN)) {
 				store_relaxed(&mp->p, NULL);
-				return sched_regain(mp);
+				fetch_add_seqcst(&sched.taken, -1);
+				return attn;
 			}
 		} else {
-			return mp;
+			return attn;
 		}
 	}
 }
 
-/* Claims and takings are seen to at the next entry; a request to yield now. */
+struct m *rt_enter_slow(struct m *mp)
+{
+	if (!mp)
+		return foreign_attach();
+	if (border_settle(mp) & ATTN_TAKEN)
+		preempt_wait_turn(mp);
+	return mp;
+}
+
+struct m *rt_enter_free_slow(struct m *mp)
+{
+	if (!mp)
+		return foreign_attach();
+	return border_settle(mp) & ATTN_TAKEN ? sched_regain(mp) : mp;
+}
+
+/* What is asked of an M that leaves; claims and takings are seen to when it
+ * enters again. */
+static uint32_t asked(struct m *mp)
+{
+	if (load_relaxed(&mp->attn) & ATTN_FENCE)
+		fence_seqcst();
+	return load_relaxed(&mp->attn) & (ATTN_YIELD | ATTN_TIMERS);
+}
+
+/* In state RUNTIME again: sees to the timers; true if it is to give way. */
+static bool take_requests(struct m *mp)
+{
+	uint32_t attn = fetch_and_acqrel(&mp->attn, ~(uint32_t)(ATTN_YIELD | ATTN_TIMERS));
+
+	if (mp->is_foreign)
+		return false;
+	if (attn & ATTN_TIMERS)
+		timers_run(mp, mp->p, 0);
+	if (!(attn & ATTN_YIELD) || mp->curg->preempt_off)
+		return false;
+	count_up(&mp->p->count.preemptions, 1);
+	return true;
+}
+
 void rt_exit_slow(struct m *mp)
 {
-	if (!(load_relaxed(&mp->attn) & ATTN_YIELD))
+	if (!asked(mp))
 		return;
 	mp = rt_enter();
-	fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_YIELD);
-	if (!mp->is_foreign) {
-		count_up(&mp->p->count.preemptions, 1);
-		mp = sched_yield_global(mp);
-	}
+	if (take_requests(mp))
+		preempt_wait_turn(mp);
 	rt_exit(mp);
+}
+
+void rt_exit_free_slow(struct m *mp)
+{
+	if (!asked(mp))
+		return;
+	mp = rt_enter_free();
+	if (take_requests(mp))
+		mp = sched_yield_global(mp);
+	rt_exit_free(mp);
 }

@@ -1,60 +1,48 @@
 /*
- * chan.c - channels.
+ * chan.c - channels: make, send, receive, close. Invariants and lifetimes: chan.h.
  *
- * One lock a channel, a ring of elements, and two queues of waiting goroutines.
- *
- * Invariants, under the lock:
- *	- at least one of sendq and recvq is empty;
- *	- count > 0 implies that recvq is empty;
- *	- count < capacity implies that sendq is empty.
- *
- * A sender that finds a receiver waiting copies the element straight to where
- * the receiver wants it, and the other way about; the ring is for when nobody
- * waits.
- *
- * Lifetimes
- *
- * There is no collector: the peer may free the channel as soon as its own call
- * returns. So the side that completes an operation takes what it needs first
- * and lets the unlock be its last access to the channel; making the peer ready
- * comes after and touches only the peer.
+ * Try operations on a channel that is not ready are answered without the lock,
+ * and without entering the runtime: polling is cheap and holds up nobody. What
+ * is answered so is only "not now", never "closed": the latter allows the caller
+ * to drop the channel, and who closes it may still hold the lock.
  */
-#include <goro.h>
+#include "chan.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "panic.h"
-#include "runtime.h"
-#include "waitq.h"
 
-struct goro_chan {
-	struct lock lock;
-	uint32_t refs;
-	bool closed;
-	size_t elem_size;
-	size_t capacity;
-	size_t count;		/* elements in the ring */
-	size_t send_at, recv_at;
-	struct waitq sendq, recvq;
-	_Alignas(16) char ring[];
-};
+/* malloc aligns to 16; aligned_alloc would, too, but it takes five times as long
+ * as the little that is wasted here is worth. */
+#define BEFORE (CACHE_LINE - 16)
 
 goro_chan *goro_chan_make(size_t elem_size, size_t capacity)
 {
 	goro_chan *c;
 	size_t bytes;
+	char *block;
 
-	if (__builtin_mul_overflow(elem_size, capacity, &bytes) || bytes > PTRDIFF_MAX - sizeof *c)
+	if (__builtin_mul_overflow(elem_size, capacity, &bytes)
+	    || bytes > PTRDIFF_MAX - sizeof *c - BEFORE)
 		goro_panic("makechan: size out of range");
-	c = malloc(sizeof *c + bytes);
-	if (!c)
+	block = malloc(BEFORE + sizeof *c + bytes);
+	if (!block)
 		return NULL;
-	memset(c, 0, sizeof *c);
-	c->lock = (struct lock)LOCK_INIT(RANK_CHAN);
-	c->refs = 1;
-	c->elem_size = elem_size;
-	c->capacity = capacity;
+	c = (goro_chan *)(((uintptr_t)block + BEFORE) & ~(uintptr_t)(CACHE_LINE - 1));
+	*c = (goro_chan){
+		.lock = LOCK_INIT(RANK_CHAN),
+		.elem_size = elem_size,
+		.capacity = capacity,
+		.ring_bytes = bytes,
+		.block = block,
+		.refs = 1,
+	};
 	return c;
+}
+
+void chan_free(goro_chan *c)
+{
+	free(c->block);
 }
 
 goro_chan *goro_chan_ref(goro_chan *c)
@@ -64,55 +52,81 @@ goro_chan *goro_chan_ref(goro_chan *c)
 	return c;
 }
 
+/* Lock held, no references: nobody waits, and no select will come back. */
+static bool is_abandoned(const goro_chan *c)
+{
+	return c->selects == 0 && waitq_empty(&c->recvq) && waitq_empty(&c->sendq);
+}
+
+static void last_unref(goro_chan *c)
+{
+	struct m *mp = rt_enter();
+	bool over;
+
+	lock_acquire(&c->lock);
+	c->orphan = true;
+	over = is_abandoned(c);
+	lock_release(&c->lock);
+	rt_exit(mp);
+	if (over)
+		chan_free(c);
+}
+
 void goro_chan_unref(goro_chan *c)
 {
 	/* acqrel: whoever frees has seen what the others did; pairs with itself */
 	if (c && fetch_add_acqrel(&c->refs, (uint32_t)-1) == 1)
-		free(c);
+		last_unref(c);
+}
+
+bool chan_leave(goro_chan *c, struct waiter *w)
+{
+	bool over;
+
+	lock_acquire(&c->lock);
+	if (w->queued)
+		waitq_remove(w->is_send ? &c->sendq : &c->recvq, w);
+	c->selects--;
+	over = c->orphan && is_abandoned(c);
+	lock_release(&c->lock);
+	return over;
 }
 
 size_t goro_chan_len(const goro_chan *c)
 {
-	return c ? load_relaxed(&c->count) : 0;
+	return c && !c->of_timer ? load_relaxed(&c->count) : 0;
 }
 
 size_t goro_chan_cap(const goro_chan *c)
 {
-	return c ? c->capacity : 0;
+	return c && !c->of_timer ? c->capacity : 0;
 }
 
-/* ------------------------------------------------------------------- ring */
-
-static void ring_put(goro_chan *c, const void *elem)
-{
-	memcpy(c->ring + c->send_at * c->elem_size, elem, c->elem_size);
-	if (++c->send_at == c->capacity)
-		c->send_at = 0;
-	store_relaxed(&c->count, c->count + 1);
-}
-
-static void ring_get(goro_chan *c, void *elem)
-{
-	if (elem)
-		memcpy(elem, c->ring + c->recv_at * c->elem_size, c->elem_size);
-	if (++c->recv_at == c->capacity)
-		c->recv_at = 0;
-	store_relaxed(&c->count, c->count - 1);
-}
+/* ---------------------------------------------------------------- waiting */
 
 static void wait_forever(struct m *mp, struct g *gp)
 {
 	(void)mp; (void)gp;
 }
 
-/* Queues the running goroutine and parks it, releasing the channel's lock. */
-static struct m *wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem,
-                         enum wait_reason why)
+static _Noreturn __attribute__((noinline, cold)) void wait_on_nil(struct m *mp, enum wait_reason why)
+{
+	park(mp, wait_forever, NULL, why);
+	throw("a goroutine that waits forever was woken");
+}
+
+/* Queues the running goroutine and parks it, releasing the channel's lock. The
+ * channel is not touched again: it may be gone. */
+static inline struct m *wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem,
+                                enum wait_reason why)
 {
 	struct waiter *w = &mp->curg->waiter;
 
 	w->gp = mp->curg;
+	w->key = c;
 	w->elem = elem;
+	w->is_send = q == &c->sendq;
+	w->is_select = false;
 	w->ok = false;
 	waitq_put(q, w);
 	return park(mp, park_unlock, &c->lock, why);
@@ -120,28 +134,7 @@ static struct m *wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem
 
 /* ------------------------------------------------------------------- send */
 
-/* Sends without waiting, if that can be done. Lock held; released if so, and
- * *peer is to be made ready. */
-static bool send_now(goro_chan *c, const void *elem, struct g **peer)
-{
-	struct waiter *w = waitq_take(&c->recvq);
-
-	*peer = NULL;
-	if (w) {
-		if (w->elem)
-			memcpy(w->elem, elem, c->elem_size);
-		w->ok = true;
-		*peer = w->gp;
-	} else if (c->count < c->capacity) {
-		ring_put(c, elem);
-	} else {
-		return false;
-	}
-	lock_release(&c->lock);
-	return true;
-}
-
-static _Noreturn void panic_closed(goro_chan *c)
+static _Noreturn __attribute__((noinline, cold)) void panic_closed(goro_chan *c)
 {
 	lock_release(&c->lock);
 	panic_misuse("send on closed channel");
@@ -149,17 +142,16 @@ static _Noreturn void panic_closed(goro_chan *c)
 
 void goro_chan_send(goro_chan *c, const void *elem)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_free();
 	struct g *peer;
 
-	if (unlikely(!c)) {
-		park(mp, wait_forever, NULL, WAIT_CHAN_SEND_NIL);
-		throw("unreachable");
-	}
+	if (unlikely(!c))
+		wait_on_nil(mp, WAIT_CHAN_SEND_NIL);
 	lock_acquire(&c->lock);
 	if (unlikely(c->closed))
 		panic_closed(c);
-	if (send_now(c, elem, &peer)) {
+	if (chan_send_now(c, elem, &peer)) {
+		lock_release(&c->lock);
 		if (peer)
 			g_ready(mp, peer);
 	} else {
@@ -167,7 +159,7 @@ void goro_chan_send(goro_chan *c, const void *elem)
 		if (unlikely(!mp->curg->waiter.ok))
 			panic_misuse("send on closed channel");
 	}
-	rt_exit(mp);
+	rt_exit_free(mp);
 }
 
 bool goro_chan_try_send(goro_chan *c, const void *elem)
@@ -178,14 +170,18 @@ bool goro_chan_try_send(goro_chan *c, const void *elem)
 
 	if (!c)
 		return false;
+	/* Not closed, and then full. A closed channel does not become full, so
+	 * it was full and not closed at one moment, whatever happened between
+	 * the two looks. */
+	if (!load_acquire(&c->closed) && chan_seems_full(c))
+		return false;
 	mp = rt_enter();
 	lock_acquire(&c->lock);
 	if (unlikely(c->closed))
 		panic_closed(c);
-	sent = send_now(c, elem, &peer);
-	if (!sent)
-		lock_release(&c->lock);
-	else if (peer)
+	sent = chan_send_now(c, elem, &peer);
+	lock_release(&c->lock);
+	if (sent && peer)
 		g_ready(mp, peer);
 	rt_exit(mp);
 	return sent;
@@ -193,56 +189,25 @@ bool goro_chan_try_send(goro_chan *c, const void *elem)
 
 /* ---------------------------------------------------------------- receive */
 
-/* Receives without waiting, if that can be done. Lock held; released if so,
- * and *peer is to be made ready. */
-static enum goro_recv recv_now(goro_chan *c, void *elem, struct g **peer)
-{
-	enum goro_recv result = GORO_RECV_OK;
-	struct waiter *w;
-
-	*peer = NULL;
-	if (c->count > 0) {
-		ring_get(c, elem);
-		w = waitq_take(&c->sendq);
-		if (w)
-			ring_put(c, w->elem);
-	} else if ((w = waitq_take(&c->sendq))) {
-		if (elem)
-			memcpy(elem, w->elem, c->elem_size);
-	} else if (c->closed) {
-		if (elem)
-			memset(elem, 0, c->elem_size);
-		result = GORO_RECV_CLOSED;
-	} else {
-		return GORO_RECV_EMPTY;
-	}
-	if (w) {
-		w->ok = true;
-		*peer = w->gp;
-	}
-	lock_release(&c->lock);
-	return result;
-}
-
 bool goro_chan_recv(goro_chan *c, void *elem)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_free();
 	enum goro_recv result;
 	struct g *peer;
 
-	if (unlikely(!c)) {
-		park(mp, wait_forever, NULL, WAIT_CHAN_RECV_NIL);
-		throw("unreachable");
-	}
+	if (unlikely(!c))
+		wait_on_nil(mp, WAIT_CHAN_RECV_NIL);
 	lock_acquire(&c->lock);
-	result = recv_now(c, elem, &peer);
+	result = chan_recv_now(c, elem, &peer);
 	if (result == GORO_RECV_EMPTY) {
 		mp = wait_on(mp, c, &c->recvq, elem, WAIT_CHAN_RECV);
 		result = mp->curg->waiter.ok ? GORO_RECV_OK : GORO_RECV_CLOSED;
-	} else if (peer) {
-		g_ready(mp, peer);
+	} else {
+		lock_release(&c->lock);
+		if (peer)
+			g_ready(mp, peer);
 	}
-	rt_exit(mp);
+	rt_exit_free(mp);
 	return result == GORO_RECV_OK;
 }
 
@@ -254,12 +219,15 @@ enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)
 
 	if (!c)
 		return GORO_RECV_EMPTY;
+	/* Empty, and then not closed. A closed channel is not opened again, so
+	 * it was empty and not closed when the first look was made. */
+	if (chan_seems_empty(c) && !load_acquire(&c->closed))
+		return GORO_RECV_EMPTY;
 	mp = rt_enter();
 	lock_acquire(&c->lock);
-	result = recv_now(c, elem, &peer);
-	if (result == GORO_RECV_EMPTY)
-		lock_release(&c->lock);
-	else if (peer)
+	result = chan_recv_now(c, elem, &peer);
+	lock_release(&c->lock);
+	if (peer)
 		g_ready(mp, peer);
 	rt_exit(mp);
 	return result;
@@ -267,36 +235,57 @@ enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)
 
 /* ------------------------------------------------------------------ close */
 
+/* Takes all who wait in q, appending them to the list that ends at *end. */
+static struct waiter **close_queue(goro_chan *c, struct waitq *q, struct waiter **end)
+{
+	struct waiter *w;
+
+	while ((w = chan_take_waiter(c, q))) {
+		if (!w->is_send && w->elem)
+			elem_zero(w->elem, c->elem_size);
+		w->ok = false;
+		*end = w;
+		end = &w->next;
+	}
+	return end;
+}
+
+bool chan_close_now(goro_chan *c, struct waiter **waited)
+{
+	struct waiter **end = waited;
+	bool open;
+
+	lock_acquire(&c->lock);
+	open = !c->closed;
+	/* release: pairs with load_acquire in goro_chan_try_send, .._try_recv */
+	store_release(&c->closed, true);
+	end = close_queue(c, &c->recvq, end);
+	end = close_queue(c, &c->sendq, end);
+	*end = NULL;
+	lock_release(&c->lock);
+	return open;
+}
+
+void chan_ready_all(struct m *mp, struct waiter *waited)
+{
+	while (waited) {
+		struct g *gp = waited->gp;
+
+		waited = waited->next;
+		g_ready(mp, gp);
+	}
+}
+
 /* The waiters are gathered under the lock and made ready after it. */
 void goro_chan_close(goro_chan *c)
 {
 	struct m *mp = rt_enter();
-	struct waiter *all = NULL, *w;
+	struct waiter *waited;
 
-	if (!c)
+	if (unlikely(!c))
 		panic_misuse("close of nil channel");
-	lock_acquire(&c->lock);
-	if (c->closed) {
-		lock_release(&c->lock);
+	if (unlikely(!chan_close_now(c, &waited)))
 		panic_misuse("close of closed channel");
-	}
-	c->closed = true;
-	while ((w = waitq_take(&c->recvq))) {
-		if (w->elem)
-			memset(w->elem, 0, c->elem_size);
-		w->next = all;
-		all = w;
-	}
-	while ((w = waitq_take(&c->sendq))) {
-		w->next = all;
-		all = w;
-	}
-	lock_release(&c->lock);
-	while (all) {
-		struct g *gp = all->gp;
-
-		all = all->next;
-		g_ready(mp, gp);
-	}
+	chan_ready_all(mp, waited);
 	rt_exit(mp);
 }

@@ -13,8 +13,8 @@
 #define GORO_RUNQ_CAP 256
 #endif
 
-/* Every how many picks a P looks first where its usual order would look last:
- * the global queue, then the oldest woken, then the oldest started, in turn.
+/* A P looks this often where its usual order would look last: at the global
+ * queue, at the oldest woken and at the oldest started, each once in a period.
  * 61 as in Go: prime, so that it does not beat with the program's own periods. */
 #define FAIR_PERIOD_PICKS 61
 
@@ -43,8 +43,40 @@
 #define SYSMON_TICK_MAX_NS 10000000
 #define SYSMON_QUIET_TICKS 50
 
-/* How long a goroutine runs before it is asked to give way. */
-#define SLICE_NS 10000000
+/* How long a goroutine runs before it is stopped: when only others like it wait,
+ * and when somebody does who was just started or woken. */
+#define SLICE_NS       10000000
+#define SLICE_SHORT_NS 1000000
+
+/* While somebody waits for a P, it is looked at this often; for QUICK_LOOKS looks
+ * after a P was taken from a sleeping thread, more often: where one thread waits
+ * for a lock others soon will. */
+#define LOOK_NS      1000000
+#define LOOK_SOON_NS 50000
+#define QUICK_LOOKS  40
+
+/* An announced call may take this long before it costs the P. */
+#define SYSCALL_GRACE_NS 20000
+/* A thread that used less CPU time than this between two looks may be asleep. */
+#define CLOCK_STANDS_NS 2000
+/* A thread that lost its P may compute for this long before it is stopped. */
+#define CHASE_AFTER_NS 50000
+/* A goroutine found inside libc gets so many more tries, so far apart, to come
+ * out of it before it is stopped there. */
+#define PUT_OFF_MAX 20
+#define PUT_OFF_NS  100000
+
+/* How far apart, at the least, goroutines are timed from ready to running on a
+ * P, on average: two looks at the clock (50 ns) are then 1/400 of the time. */
+#define LATENCY_SAMPLE_NS 20000
+
+/* A mutex that is held: rounds of looking at it before sleeping, and pauses in a
+ * round, Go's figures (two microseconds in all, a tenth of what waking a thread
+ * costs); and how long a sleeper may lose to others before the mutex is handed to
+ * it. See mutex.c. */
+#define MUTEX_SPIN_ROUNDS 4
+#define MUTEX_SPIN_PAUSES 30
+#define MUTEX_STARVING_NS 1000000
 
 /* How often sysmon looks for a changed CPU quota. */
 #define QUOTA_CHECK_NS 1000000000LL

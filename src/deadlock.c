@@ -12,11 +12,10 @@
  * looks again a few times before it sleeps itself (deadlock_check_again).
  */
 #include "os.h"
+#include "runq.h"
 #include "runtime.h"
 
-#define RUNTIME_THREADS 2	/* sysmon, spawner */
-
-static bool unsure;		/* sched.lock */
+static bool unsure;		/* written under sched.lock, read without */
 
 void deadlock_check(void)
 {
@@ -24,17 +23,17 @@ void deadlock_check(void)
 	int threads, ours;
 
 	check(lock_is_held(&sched.lock));
-	unsure = false;
-	if (running > 0 || sched.need_m_n > 0 || sched.runq.n > 0)
+	store_relaxed(&unsure, false);
+	if (running > 0 || sched.need_m_n > 0 || globq_length() > 0)
 		return;
-	if (load_relaxed(&sched.stopping))
+	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER)
 		return;
 	threads = os_threads();
 	ours = sched.m_n + RUNTIME_THREADS + load_seqcst(&sched.foreign_parked) + TOOL_THREADS;
 	if (threads < 0)
 		return;
 	if (threads != ours) {
-		unsure = true;
+		store_relaxed(&unsure, true);
 		return;
 	}
 	lock_release(&sched.lock);

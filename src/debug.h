@@ -9,6 +9,7 @@
 	X(schedtrace)	/* print a line about the scheduler every N ms */ \
 	X(scheddetail)	/* .. and all Ps, Ms and Gs */                    \
 	X(migrate)	/* send every readied goroutine to another P */   \
+	X(linger)	/* pause N us where races are: linger.h */        \
 	X(nomembarrier)	/* as if the kernel had no membarrier */          \
 	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
 	X(nouring)	/* as if it had no io_uring */

@@ -25,6 +25,7 @@
 #include "g.h"
 #include "os.h"
 #include "panic.h"
+#include "run.h"
 #include "runtime.h"
 #include "stack.h"
 #include "symbol.h"
@@ -51,6 +52,15 @@ static bool is_api(const struct symbol *sym)
 	return strncmp(sym->function, "goro_", 5) == 0;
 }
 
+/* The frame is one that every goroutine begins with. */
+static bool is_beginning(uintptr_t pc, const struct symbol *sym)
+{
+	uintptr_t start = pc - sym->offset;
+
+	return start == (uintptr_t)g_start || start == (uintptr_t)run_main ||
+	       start == (uintptr_t)context_entry;
+}
+
 /* The frames [*first, *end) are the program's. */
 static void program_frames(const struct backtrace *bt, size_t *first, size_t *end)
 {
@@ -63,10 +73,13 @@ static void program_frames(const struct backtrace *bt, size_t *first, size_t *en
 			*first = i;
 			break;
 		}
-	for (size_t i = bt->n; i-- > 0 && i + 3 > bt->n;)
-		if (symbol_find(bt->pc[i] - (i > 0), &sym) &&
-		    bt->pc[i] - (i > 0) - sym.offset == (uintptr_t)g_start)
-			*end = i;
+	while (*end > *first + 1) {
+		uintptr_t pc = bt->pc[*end - 1] - 1;
+
+		if (!symbol_find(pc, &sym) || !is_beginning(pc, &sym))
+			break;
+		--*end;
+	}
 }
 
 static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t pc)
@@ -88,12 +101,21 @@ static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t 
 	print_str(pr, "\n");
 }
 
+/* Without what compilers append to the names of clones (".isra.0"). */
+static void print_function(struct printer *pr, const struct symbol *sym)
+{
+	if (sym->function[0])
+		print_bytes(pr, sym->function, strcspn(sym->function, "."));
+	else
+		print_str(pr, "?");
+}
+
 static void print_frame(struct printer *pr, uintptr_t pc, bool exact)
 {
 	struct symbol sym = { .function = "" };
 
 	symbol_find(pc - !exact, &sym);
-	print_str(pr, sym.function[0] ? sym.function : "?");
+	print_function(pr, &sym);
 	print_str(pr, "(...)");
 	sym.offset += !exact;
 	print_place(pr, &sym, pc);
@@ -110,7 +132,7 @@ static void print_created_by(struct printer *pr, const struct g *gp)
 	if (gp->is_main)
 		return;
 	print_str(pr, "created by ");
-	print_str(pr, sym.function[0] ? sym.function : "?");
+	print_function(pr, &sym);
 	if (gp->parent_id) {
 		print_str(pr, " in goroutine ");
 		print_int(pr, (int64_t)gp->parent_id);
@@ -157,7 +179,7 @@ static void print_header(struct printer *pr, const struct g *gp)
 		print_int(pr, minutes);
 		print_str(pr, " minutes");
 	}
-	if (gp->locked_m)
+	if (gp->lock_depth)	/* by the program; locked_m may be preempt.c's */
 		print_str(pr, ", locked to thread");
 	if (gp->name[0]) {
 		print_str(pr, ", \"");
@@ -198,12 +220,17 @@ void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtra
 static void trace_any(struct backtrace *bt, struct g *gp)
 {
 	struct m *mp = load_acquire(&gp->mp);
+	struct m *own = load_acquire(&gp->locked_m);
+	bool stopped = own && own->curg == gp;	/* where it stood: preempt.c */
 
 	bt->n = 0;
 	switch (load_relaxed(&gp->status)) {
 	case G_RUNNABLE:
 	case G_WAITING:
-		backtrace_parked(bt, gp);
+		if (stopped)
+			backtrace_thread(bt, own, gp);
+		else
+			backtrace_parked(bt, gp);
 		break;
 	case G_RUNNING:
 	case G_SYSCALL:
@@ -248,6 +275,7 @@ _Noreturn void dump_panic(const struct g *gp)
 	struct printer pr = print_to_fd(STDERR_FILENO);
 	struct backtrace bt;
 
+	fatal_first_only();
 	panic_print(gp, STDERR_FILENO);
 	if (dump_level != DUMP_NONE) {
 		backtrace_here(&bt);

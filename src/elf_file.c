@@ -23,13 +23,12 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "atomic.h"
 #include "maps.h"
+#include "raw_file.h"
 #include "text.h"
 
 #define KEPT_FILES 64
@@ -122,12 +121,12 @@ static bool map_file(struct elf_file *f, int fd)
 bool elf_open(struct elf_file *f, const char *path)
 {
 	int saved = errno;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = raw_open(path);
 	bool ok = false;
 
 	if (fd >= 0) {
 		ok = map_file(f, fd);
-		close(fd);
+		raw_close(fd);
 	}
 	errno = saved;
 	return ok;

@@ -16,8 +16,7 @@
 
 static uint32_t dying;
 
-/* True for the first; a second fatal error while printing ends at once. */
-static void first_only(void)
+void fatal_first_only(void)
 {
 	static __thread bool here;
 
@@ -37,7 +36,9 @@ static _Noreturn void die(const char *fmt, va_list ap, bool own_fault)
 	struct backtrace bt;
 	char text[256];
 
-	first_only();
+	if (gp && gp->status == G_WAITING)
+		gp = NULL;	/* a plain thread, about to sleep: a deadlock's messenger */
+	fatal_first_only();
 	vsnprintf(text, sizeof text, fmt, ap);
 	print_str(&pr, "fatal error: ");
 	print_str(&pr, text);

@@ -17,6 +17,7 @@
 #include "local.h"
 #include "mem.h"
 #include "os.h"
+#include "panic.h"
 #include "runtime.h"
 
 static pthread_key_t key;	/* its destructor sees the thread end */
@@ -25,9 +26,13 @@ static void thread_ends(void *arg)
 {
 	struct m *mp = arg;
 
+	panic_run_defers(mp->foreign_g, NULL);
 	g_locals_end(mp->foreign_g);
+	panic_g_end(mp->foreign_g);
 	lock_acquire(&sched.lock);
 	deadlock_check();
+	if (deadlock_unsure() && sched.sysmon_asleep)
+		sysmon_wake();	/* it looks again when this thread is gone */
 	lock_release(&sched.lock);
 	m_free(mp);
 }
@@ -68,7 +73,9 @@ struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), voi
 	lock_acquire(&sched.lock);
 	deadlock_check();
 	lock_release(&sched.lock);
-	note_sleep(&mp->park);
+	/* acquire: what the waker did; pairs with foreign_ready */
+	while (load_acquire(&gp->status) == G_WAITING)
+		note_sleep(&mp->park);
 	return mp;
 }
 
@@ -76,7 +83,9 @@ void foreign_ready(struct g *gp)
 {
 	struct m *mp = gp->mp;
 
-	store_relaxed(&gp->status, G_RUNNING);
 	fetch_add_seqcst(&sched.foreign_parked, -1);
+	/* release: pairs with load_acquire in foreign_park. The thread may end
+	 * now; an M is never freed, so waking a note of it is harmless. */
+	store_release(&gp->status, G_RUNNING);
 	note_wake(&mp->park);
 }

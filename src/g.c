@@ -18,6 +18,7 @@
 
 #include "g.h"
 #include "local.h"
+#include "os.h"
 #include "panic.h"
 #include "runq.h"
 #include "runtime.h"
@@ -219,7 +220,7 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	gp->id = id_take(pp);
 	gp->parent_id = mp->curg && !mp->is_foreign ? mp->curg->id : 0;
 	gp->created_at = caller;
-	gp->sp = context_make(gp->stack_hi);
+	context_make(&gp->context, gp->stack_hi);
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
 	store_relaxed(&gp->status, G_RUNNABLE);
 	if (likely(pp)) {
@@ -234,37 +235,60 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	wake();
 }
 
+bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)
+{
+	struct g *gp = g_get(mp, stack_default_class);
+
+	if (!gp)
+		return false;
+	gp->fn = (void (*)(void))fn;
+	gp->arg[0] = (uintptr_t)arg;
+	g_launch(mp, gp, caller);
+	return true;
+}
+
 static void after_end(struct m *mp, struct g *gp)
 {
 	store_relaxed(&gp->status, G_DEAD);
-	gp->name[0] = '\0';
 	gp->stack_hi = (char *)gp;
 	g_put(mp, gp);
 }
 
+/* What few goroutines have. In user code. */
+static __attribute__((noinline)) void tidy_up(struct g *gp)
+{
+	if (gp->locals)
+		g_locals_end(gp);
+	if (gp->goexiting && gp->is_main)
+		fetch_add_relaxed(&sched.main_exited, 1);
+	panic_g_end(gp);
+	gp->name[0] = '\0';
+	gp->is_main = false;
+	gp->untidy = false;
+}
+
+/* It ends locked to its thread: the thread ends with it. */
+static __attribute__((noinline)) void end_locked(struct m *mp, struct g *gp)
+{
+	gp->locked_m = NULL;
+	gp->lock_depth = 0;
+	mp->locked_g = NULL;
+	mp->ending = true;
+}
+
 _Noreturn void g_end(void)
 {
+	struct g *gp = m_self()->curg;
 	struct m *mp;
-	struct g *gp;
 
-	gp = m_self()->curg;
-	if (unlikely(gp->locals != NULL))
-		g_locals_end(gp);
-	if (unlikely(gp->goexiting && gp->is_main))
-		fetch_add_relaxed(&sched.main_exited, 1);
-	if (unlikely(gp->last_try_message || gp->goexiting))
-		panic_g_end(gp);
-	gp->is_main = false;
+	if (unlikely(gp->untidy))
+		tidy_up(gp);
 	mp = rt_enter();
-	if (unlikely(stack_overflowed(gp)))
+	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
 		fatal("stack overflow");
 	count_up(&mp->p->count.ended, 1);
-	if (unlikely(gp->locked_m != NULL)) {
-		gp->locked_m = NULL;
-		gp->lock_depth = 0;
-		mp->locked_g = NULL;
-		mp->ending = true;
-	}
+	if (unlikely(gp->locked_m != NULL))
+		end_locked(mp, gp);
 	sched_exit(mp, after_end);
 }
 

@@ -46,6 +46,7 @@ static void set_name(struct g *gp, const char *name)
 		n = sizeof gp->name - 1;
 	memcpy(gp->name, name, n);
 	gp->name[n] = '\0';
+	gp->untidy = true;
 }
 
 /* The data's private copy lies between the G and the first frame. */
@@ -118,13 +119,13 @@ void goro_set_name(const char *name)
 
 void goro_gosched(void)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_free();
 
 	if (unlikely(mp->is_foreign))
 		os_yield();
 	else
 		mp = sched_yield_local(mp);
-	rt_exit(mp);
+	rt_exit_free(mp);
 }
 
 /* A plain thread is its own goroutine's thread anyway; it only counts. */

@@ -14,11 +14,8 @@
 #include "preempt.h"
 #include "procs.h"
 #include "runtime.h"
-#include "schedtrace.h"
 #include "sema.h"
 #include "stack.h"
-
-bool rt_fence;
 
 /*
  * A child made by fork has one thread, the one that called fork, and a copy of
@@ -43,8 +40,8 @@ static void start(void)
 	dump_init();
 	sema_init();
 	os_init();
-	rt_fence = !os_membarrier_works;
 	store_relaxed(&sched.coarse_now, os_now());
+	sched.keeper_until = sched.sysmon_until = TIMER_NEVER;
 	stack_init();
 	g_init();
 	module_refresh();
@@ -52,7 +49,6 @@ static void start(void)
 	preempt_init();
 	fault_init();
 	procs_init();
-	schedtrace_init();
 	m_init();
 	sysmon_init();
 	pthread_atfork(NULL, NULL, in_child);

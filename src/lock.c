@@ -69,6 +69,7 @@ bool note_sleep_for(struct note *n, int64_t ns)
 static __thread struct {
 	struct lock *lock[HELD_MAX];
 	int n;
+	int beyond;		/* held without a record, by a select of many channels */
 } held;
 
 void lock_rank_push(struct lock *l)
@@ -79,8 +80,10 @@ void lock_rank_push(struct lock *l)
 		if (top->rank > l->rank || (top->rank == l->rank && l->rank != RANK_CHAN))
 			throw("lock order: rank %d taken while rank %d is held", l->rank, top->rank);
 	}
-	if (held.n == HELD_MAX)
+	if (held.n == HELD_MAX) {
+		held.beyond++;
 		return;
+	}
 	held.lock[held.n++] = l;
 }
 
@@ -93,7 +96,8 @@ void lock_rank_pop(struct lock *l)
 			held.lock[i] = held.lock[i + 1];
 		return;
 	}
-	throw("lock_release: not held by this thread");
+	if (held.beyond-- == 0)
+		throw("lock_release: not held by this thread");
 }
 
 bool lock_is_held(struct lock *l)

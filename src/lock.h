@@ -24,8 +24,11 @@ enum lock_rank {
 	RANK_NONE,		/* may not nest with itself; below all others */
 	RANK_WORLD,		/* world.lock: one stop of the world at a time */
 	RANK_RUN,		/* struct run: a caller of goro_run */
+	RANK_CTX,		/* contexts */
 	RANK_CHAN,		/* channels, in order of address among themselves */
 	RANK_SEMA,		/* buckets of sleepers */
+	RANK_POOL,		/* worker pools */
+	RANK_TIMER,		/* a P's timers */
 	RANK_SCHED,		/* sched.lock */
 	RANK_GPOOL,		/* shared pools of dead goroutines */
 	RANK_STACK,		/* stack regions */

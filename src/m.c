@@ -9,12 +9,14 @@
  * holds up nobody when it waits, makes the thread. An M that comes free in the
  * meantime serves the queue first; a thread made too many goes to sleep.
  *
- * Idle Ms sleep on a note each, last in first out, so that those in excess stay
- * at the bottom, where they end after a while. As many as there are Ps, and a
- * few more, never do: an idle process has no timeouts running.
+ * Once a P had to be taken from a blocked thread, one idle thread is kept at hand
+ * beyond those in use, since making one takes long and may have to wait.
+ *
+ * Idle threads are in idle.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,8 +30,6 @@
 
 __thread struct m *goro_tls_m;
 
-/* Idle threads beyond the Ps that are kept for good. */
-#define IDLE_SPARE 2
 /* The thread's own stack runs the scheduler loop and nothing of the program's. */
 #define M_STACK_BYTES (256 << 10)
 
@@ -79,7 +79,7 @@ void m_attach_thread(struct m *mp)
 {
 	learn_stack(mp);
 	mp->state = M_RUNTIME;
-	mp->attn = 0;
+	mp->attn = os_membarrier_works ? 0 : ATTN_FENCE;
 	mp->errno_at = &errno;
 	mp->tid = os_tid();
 	mp->thread = pthread_self();
@@ -99,18 +99,6 @@ void m_free(struct m *mp)
 
 /* ---------------------------------------------------------------- threads */
 
-/* sched.lock held. The first P in need, for an M that is free to serve it. */
-static struct p *need_m_pop(void)
-{
-	struct p *pp = sched.need_m;
-
-	if (pp) {
-		sched.need_m = pp->link;
-		sched.need_m_n--;
-	}
-	return pp;
-}
-
 static void *m_thread(void *arg)
 {
 	struct m *mp = arg;
@@ -119,6 +107,7 @@ static void *m_thread(void *arg)
 	preempt_thread_init(mp);
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
 	mp->p = NULL;
+	mp->is_foreign = false;	/* it may have stood for a plain thread */
 	mp->ending = false;
 	mp->spinning = false;
 	mp->starting = true;
@@ -127,6 +116,7 @@ static void *m_thread(void *arg)
 	if (mp->p)
 		p_handoff(p_unbind(mp));
 	preempt_thread_end(mp);
+	os_thread_forget(&mp->syscall_fd);
 	lock_acquire(&sched.lock);
 	sched.m_n--;
 	sched.m_ended++;
@@ -153,6 +143,24 @@ static _Noreturn void thread_failed(int error)
 	throw("newosproc");
 }
 
+static int add_tls(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(size_t *)arg += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
+/* libc puts the thread-local variables of all modules on the thread's stack. */
+static size_t tls_bytes(void)
+{
+	size_t n = 0;
+
+	dl_iterate_phdr(add_tls, &n);
+	return (n + os_page_bytes - 1) / os_page_bytes * os_page_bytes;
+}
+
 /* The thread starts with all signals blocked, so that none finds it without
  * its M; preempt_thread_init gives it the mask of the program's start. */
 static void m_make(void)
@@ -166,7 +174,7 @@ static void m_make(void)
 		throw("out of memory for a thread");
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra());
+	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
 	error = pthread_create(&thread, &attr, m_thread, mp);
 	pthread_attr_destroy(&attr);
 	if (error)
@@ -192,7 +200,8 @@ static void *spawner_thread(void *arg)
 		bool make;
 
 		lock_acquire(&sched.lock);
-		make = sched.need_m_n > sched.m_starting;
+		make = sched.need_m_n > sched.m_starting ||
+		       (sched.want_spare && sched.idle_m_n + sched.m_starting == 0);
 		if (make) {
 			sched.m_starting++;
 			sched.m_n++;
@@ -207,6 +216,11 @@ static void *spawner_thread(void *arg)
 		}
 	}
 	return NULL;
+}
+
+void m_spawn(void)
+{
+	note_wake(&spawner_note);
 }
 
 void m_init(void)
@@ -224,99 +238,6 @@ void m_init(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* ------------------------------------------------------- starting, stopping */
-
-void m_start_unlock(struct p *pp, bool spinning)
-{
-	struct m *mp = sched.idle_m;
-
-	check(lock_is_held(&sched.lock) && !pp->mp);
-	if (mp) {
-		sched.idle_m = mp->idle_link;
-		sched.idle_m_n--;
-		mp->next_p = pp;
-		mp->spinning = spinning;
-		lock_release(&sched.lock);
-		note_wake(&mp->park);
-		return;
-	}
-	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */
-	pp->spawn_spinning = spinning;
-	pp->link = sched.need_m;
-	sched.need_m = pp;
-	sched.need_m_n++;
-	lock_release(&sched.lock);
-	note_wake(&spawner_note);
-}
-
-static void clock_tick(void)
-{
-	store_relaxed(&sched.coarse_now, os_now());
-}
-
-/* sched.lock held. Off the idle list; false: somebody took it off already. */
-static bool idle_remove(struct m *mp)
-{
-	for (struct m **at = &sched.idle_m; *at; at = &(*at)->idle_link)
-		if (*at == mp) {
-			*at = mp->idle_link;
-			sched.idle_m_n--;
-			return true;
-		}
-	return false;
-}
-
-/* True: it was handed a P. */
-static bool idle_sleep(struct m *mp, bool excess)
-{
-	bool ended;
-
-	if (!excess || note_sleep_for(&mp->park, IDLE_THREAD_END_NS)) {
-		if (!excess)
-			note_sleep(&mp->park);
-		return true;
-	}
-	lock_acquire(&sched.lock);
-	ended = idle_remove(mp);
-	lock_release(&sched.lock);
-	if (!ended)
-		note_sleep(&mp->park);
-	return !ended;
-}
-
-bool m_stop(struct m *mp)
-{
-	struct p *pp;
-	bool excess;
-
-	check(!mp->p && !mp->spinning && !mp->locked_g);
-	lock_acquire(&sched.lock);
-	if (mp->starting) {
-		mp->starting = false;
-		sched.m_starting--;
-	}
-	pp = need_m_pop();
-	if (pp) {
-		mp->spinning = pp->spawn_spinning;
-		lock_release(&sched.lock);
-		p_bind(mp, pp);
-		return true;
-	}
-	mp->idle_link = sched.idle_m;
-	sched.idle_m = mp;
-	sched.idle_m_n++;
-	excess = sched.idle_m_n > sched.gomaxprocs + IDLE_SPARE;
-	deadlock_check();
-	lock_release(&sched.lock);
-
-	if (!idle_sleep(mp, excess))
-		return false;
-	clock_tick();
-	p_bind(mp, mp->next_p);
-	mp->next_p = NULL;
-	return true;
-}
-
 /* ------------------------------------------------- goroutines with a thread */
 
 void m_stop_locked(struct m *mp)
@@ -328,10 +249,7 @@ void m_stop_locked(struct m *mp)
 	sched.idle_m_locked++;
 	deadlock_check();
 	lock_release(&sched.lock);
-	note_sleep(&mp->park);
-	clock_tick();
-	p_bind(mp, mp->next_p);
-	mp->next_p = NULL;
+	p_bind(mp, m_await_p(mp));
 }
 
 void m_hand_to_locked(struct m *mp, struct g *gp)
@@ -342,6 +260,6 @@ void m_hand_to_locked(struct m *mp, struct g *gp)
 	lock_acquire(&sched.lock);
 	sched.idle_m_locked--;
 	lock_release(&sched.lock);
-	to->next_p = p_unbind(mp);
-	note_wake(&to->park);
+	count_up(&mp->p->count.thread_wakeups, 1);
+	m_hand_p(to, p_unbind(mp));
 }

@@ -16,9 +16,9 @@
 #include "maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "raw_file.h"
 
 struct stream {
 	int fd;
@@ -39,7 +39,7 @@ static int stream_byte(struct stream *s)
 {
 	if (s->next == s->have) {
 		do
-			s->have = read(s->fd, s->buf, sizeof(s->buf));
+			s->have = raw_read(s->fd, s->buf, sizeof(s->buf));
 		while (s->have < 0 && errno == EINTR);
 		s->next = 0;
 		if (s->have <= 0) {
@@ -131,12 +131,12 @@ static bool search(struct stream *s, uintptr_t addr, struct maps_file *out)
 bool maps_find(uintptr_t addr, struct maps_file *out)
 {
 	int saved = errno;
-	struct stream s = { .fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC) };
+	struct stream s = { .fd = raw_open("/proc/self/maps") };
 	bool found = false;
 
 	if (s.fd >= 0) {
 		found = search(&s, addr, out);
-		close(s.fd);
+		raw_close(s.fd);
 	}
 	errno = saved;
 	return found;

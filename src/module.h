@@ -1,7 +1,8 @@
 /*
  * module.h - which loaded file (program, shared library, vdso) an address belongs to
  *
- * Everything but module_refresh is async-signal-safe and takes no lock. See module.c.
+ * All but module_refresh and module_snapshot is async-signal-safe and takes no lock.
+ * See module.c.
  */
 #ifndef GORO_MODULE_H
 #define GORO_MODULE_H

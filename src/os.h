@@ -49,6 +49,11 @@ void os_release(const struct os_range *ranges, size_t count);
 
 int os_tid(void);
 int os_threads(void);			/* of this process, or -errno */
+int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
+/* 1: the thread sleeps in the kernel; 0: it runs or could; -errno: cannot tell.
+ * *fd keeps what is needed for the next time; forget gives that back. */
+int os_thread_asleep(int tid, int *fd);
+void os_thread_forget(int *fd);
 void os_sleep(int64_t ns);
 void os_yield(void);
 int os_tgkill(int tid, int sig);

@@ -18,6 +18,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +29,7 @@
 #include "atomic.h"
 #include "debug.h"
 #include "syscall_raw.h"
+#include "text.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -62,7 +64,9 @@ static bool membarrier_probe(void)
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
 }
 
-/* Whether guard markers work here, by setting one. */
+/* Whether guard markers work here, by setting one. An emulator may say that it
+ * did and do nothing, so the kernel is asked to read there (the impossible first
+ * argument is looked at after the set of signals). */
 static enum os_guard guard_probe(void)
 {
 	enum os_guard kind = OS_GUARD_MPROTECT;
@@ -75,7 +79,8 @@ static enum os_guard guard_probe(void)
 	p = os_map(os_page_bytes);
 	if (!p)
 		return kind;
-	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0)
+	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0 &&
+	    sys4(SYS_rt_sigprocmask, -1, p, NULL, _NSIG / 8) == -EFAULT)
 		kind = OS_GUARD_MARKER;
 	os_unmap(p, os_page_bytes);
 	return kind;
@@ -206,14 +211,20 @@ static bool guard_markers(char *p, size_t n, size_t stride, size_t count)
 	return true;
 }
 
+/* A guard by mprotect splits a mapping twice, and of mappings the kernel allows
+ * 65530 (vm.max_map_count): half of them are left for all else. */
+#define MPROTECT_GUARDS_MAX 16000
+
 bool os_guard(void *p, size_t n, size_t stride, size_t count)
 {
+	static size_t mprotected;	/* the caller's lock guards it */
 	char *at = p;
 
 	if (os_guard_kind == OS_GUARD_MARKER && guard_markers(p, n, stride, count))
 		return true;
-	if (os_guard_kind == OS_GUARD_NONE)
+	if (os_guard_kind == OS_GUARD_NONE || mprotected + count > MPROTECT_GUARDS_MAX)
 		return false;
+	mprotected += count;
 	for (size_t i = 0; i < count; i++, at += stride)
 		if (sys3(SYS_mprotect, at, n, PROT_NONE) != 0)
 			return false;
@@ -253,6 +264,53 @@ int os_threads(void)
 		return -ENOSYS;
 	r = fstatat(task_dir, "", &st, AT_EMPTY_PATH);
 	return r != 0 ? -errno : (int)st.st_nlink - 2;
+}
+
+/* The clock of a thread: the kernel's encoding, as pthread_getcpuclockid makes
+ * it, without that call's look at a pthread_t that may be gone. */
+int64_t os_thread_cpu(int tid)
+{
+	struct timespec t = { 0, 0 };
+
+	sys2(SYS_clock_gettime, (long)((~(unsigned)tid << 3) | 6), &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static int open_thread_file(int tid, const char *name)
+{
+	char path[64];
+	struct text t = text_make(path, sizeof path);
+
+	text_add(&t, "/proc/self/task/");
+	text_add_decimal(&t, (unsigned)tid);
+	text_add(&t, name);
+	return (int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+/* The file says "running", or the number of the system call and so on. */
+int os_thread_asleep(int tid, int *fd)
+{
+	char first;
+	long n;
+
+	if (*fd == 0) {
+		int f = open_thread_file(tid, "/syscall");
+
+		if (f < 0)
+			return f;
+		*fd = f + 1;
+	}
+	n = sys4(SYS_pread64, *fd - 1, &first, 1, 0);
+	if (n < 0)
+		return (int)n;
+	return n == 1 && first != 'r';
+}
+
+void os_thread_forget(int *fd)
+{
+	if (*fd > 0)
+		sys1(SYS_close, *fd - 1);
+	*fd = 0;
 }
 
 void os_sleep(int64_t ns)

@@ -20,6 +20,7 @@ struct p *p_make(int id)
 	pp->id = id;
 	pp->status = P_STOPPED;
 	pp->fair_in = FAIR_PERIOD_PICKS;
+	timers_init(&pp->timers);
 	return pp;
 }
 
@@ -70,8 +71,16 @@ bool p_take(struct p *pp)
 {
 	struct m *mp = load_acquire(&pp->mp);
 	uint32_t attn;
+	uint32_t status = load_acquire(&pp->status);
 
-	if (!mp || load_acquire(&pp->status) != P_RUNNING)
+	if (P_STATUS_OF(status) == P_SYSCALL) {
+		/* acquire: what its M did to it; pairs with goro_syscall_enter */
+		if (!cas_acqrel(&pp->status, &status, P_RUNNING))
+			return false;
+		store_relaxed(&pp->mp, NULL);
+		return true;
+	}
+	if (!mp || status != P_RUNNING)
 		return false;
 	if (fetch_or_acqrel(&mp->attn, ATTN_CLAIMED) & (ATTN_CLAIMED | ATTN_TAKEN))
 		return false;
@@ -85,6 +94,7 @@ bool p_take(struct p *pp)
 			               (attn & ~(uint32_t)ATTN_CLAIMED) | ATTN_TAKEN)) {
 				/* mp->p is the M's to clear, when it finds out. */
 				store_relaxed(&pp->mp, NULL);
+				fetch_add_seqcst(&sched.taken, 1);
 				return true;
 			}
 		return false;
@@ -123,7 +133,7 @@ void p_handoff(struct p *pp)
 	}
 	if (load_relaxed(&sched.stopping)) {
 		world_p_stopped(pp);
-	} else if (sched.runq.n != 0) {
+	} else if (globq_length() != 0) {
 		m_start_unlock(pp, false);
 		return;
 	} else {

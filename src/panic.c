@@ -83,6 +83,21 @@ void panic_run_defers(struct g *gp, struct defer *until)
 	}
 }
 
+void panic_undefer(void (*fn)(void *arg), void *arg)
+{
+	struct g *gp = my_g();
+
+	for (struct defer **at = &gp->defers; *at; at = &(*at)->next) {
+		struct defer *d = *at;
+
+		if (d->fn == fn && d->arg == arg) {
+			*at = d->next;
+			free(d);
+			return;
+		}
+	}
+}
+
 /* -------------------------------------------------------------------- try */
 
 static void drop_last_message(struct g *gp)
@@ -110,6 +125,7 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 	}
 	gp = my_g();
 	drop_last_message(gp);
+	gp->untidy = true;
 	gp->tries = frame.outer;
 	gp->last_try_message = frame.message;
 	return frame.message;
@@ -218,6 +234,7 @@ _Noreturn void goro_goexit(void)
 	struct g *gp = my_g();
 
 	gp->goexiting = true;
+	gp->untidy = true;
 	goexit_continue(gp);
 }
 

@@ -10,6 +10,9 @@ struct defer;
 /* Runs gp's defers, last first, down to (not including) until. In user code. */
 void panic_run_defers(struct g *gp, struct defer *until);
 
+/* Takes back this goroutine's latest goro_defer(fn, arg). In user code. */
+void panic_undefer(void (*fn)(void *arg), void *arg);
+
 /* Forgets what a goroutine that ends leaves of its tries and panics. */
 void panic_g_end(struct g *gp);
 

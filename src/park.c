@@ -53,20 +53,37 @@ static void ready_elsewhere(struct g *gp)
 	wake();
 }
 
-void g_ready(struct m *mp, struct g *gp)
+/* Makes gp runnable; false: that was all, it is queued or awake. */
+static inline bool ready_here(struct m *mp, struct g *gp)
 {
 	check(gp->status == G_WAITING);
 	if (unlikely(gp->is_foreign)) {
 		foreign_ready(gp);
-		return;
+		return false;
 	}
 	store_relaxed(&gp->status, G_RUNNABLE);
 	if (unlikely(!mp->p || debug.migrate)) {
 		ready_elsewhere(gp);
-		return;
+		return false;
 	}
-	runq_put_next(mp->p, gp);
-	wake();
+	return true;
+}
+
+void g_ready(struct m *mp, struct g *gp)
+{
+	if (likely(ready_here(mp, gp))) {
+		runq_put_next(mp->p, gp);
+		wake();
+	}
+}
+
+void g_ready_in_order(struct m *mp, struct g *gp)
+{
+	if (likely(ready_here(mp, gp))) {
+		runq_put_woken(mp->p, gp);
+		fence_seqcst();		/* the push is no read-modify-write */
+		wake();
+	}
 }
 
 /* Whoever moves spinning from 0 to 1 starts the M that this counts. */

@@ -1,22 +1,47 @@
 /*
- * preempt.c - a thread's signal stack and signal mask.
+ * preempt.c - stopping a goroutine where it stands, on its thread.
  *
- * Signals that find a goroutine are handled on a stack of the thread's own
- * (sigaltstack), never on the goroutine's, which may be small or overflowing.
- * It is sized by what the kernel says a frame takes here (AVX-512 state is
- * large) plus room for printing a stack trace.
+ * In C a goroutine can be stopped anywhere (inside malloc, printf, a vector
+ * kernel) only if it goes on later on the same kernel thread: the lock that it
+ * holds may be owned by that thread, the register may hold the address of a
+ * thread-local variable. So a goroutine is not moved: its thread hands the P to
+ * another thread, and goes to sleep as it is, in the signal handler; the
+ * goroutine waits in the global queue for its turn, bound to this M. Whoever
+ * picks it hands over the P it was picked with, and the handler returns.
  *
- * Threads run with the signal mask of the thread that started the runtime.
+ * The same for a goroutine whose P was taken from it while its thread slept in
+ * the kernel, and which has come back, and for one that was asked to give way
+ * while it was in the runtime and is about to leave it.
+ *
+ * The signal (SIG_PREEMPT) runs on a stack of the thread's own, since a
+ * goroutine's may be small. In state RUNTIME the handler does nothing: the way
+ * out of the runtime looks at ATTN_YIELD. While the program counter is in libc
+ * it asks for another try, a few times: a goroutine that is stopped while it
+ * holds a lock of libc's makes all others wait for that lock (they lose their
+ * Ps for it, so that nothing hangs, but it costs).
+ *
+ * Nothing here, and nothing in state RUNTIME, takes a libc lock: its holder may
+ * be a stopped goroutine.
+ *
+ * Rejected: switching stacks in the handler. Cheaper, and wrong in C: see above.
  */
 #define _GNU_SOURCE
 #include "preempt.h"
 
+#include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+
+#include <goro.h>
 
 #include "backtrace.h"
 #include "os.h"
+#include "restart.h"
+#include "runq.h"
 #include "runtime.h"
 
 #ifndef AT_MINSIGSTKSZ
@@ -27,15 +52,169 @@
 #define HANDLER_BYTES (64 << 10)
 
 static sigset_t program_mask;
+static struct sigaction program_action;	/* for SIG_PREEMPT, before us */
+
+/* ------------------------------------------------------------------ in line */
+
+/* sched.lock held. A P that nobody runs. */
+static struct p *free_p(void)
+{
+	struct p *pp;
+
+	if (load_relaxed(&sched.stopping))
+		return NULL;
+	pp = p_idle_get();
+	return pp ? pp : need_m_take();
+}
+
+/* A P whose M is in an announced call, taken from it. */
+static struct p *take_left_behind(void)
+{
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
+		struct p *pp = sched.all_p[i];
+
+		if (P_STATUS_OF(load_relaxed(&pp->status)) == P_SYSCALL && p_take(pp))
+			return pp;
+	}
+	return NULL;
+}
+
+void preempt_wait_turn(struct m *mp)
+{
+	struct g *gp = mp->curg;
+	struct p *pp = NULL;
+
+	gp->mp = NULL;
+	gp->locked_m = mp;
+	mp->locked_g = gp;
+	store_relaxed(&gp->status, G_RUNNABLE);
+	if (!mp->p && !load_relaxed(&sched.stopping))
+		pp = take_left_behind();
+	lock_acquire(&sched.lock);
+	if (!mp->p && !pp)
+		pp = free_p();
+	if (!pp)
+		globq_put(gp);
+	lock_release(&sched.lock);
+	if (pp)
+		p_bind(mp, pp);
+	else
+		m_stop_locked(mp);
+	if (gp->lock_depth == 0) {
+		gp->locked_m = NULL;
+		mp->locked_g = NULL;
+	}
+	gp->mp = mp;
+	store_relaxed(&gp->status, G_RUNNING);
+	count_up(&mp->p->count.switches, 1);
+}
+
+/* ------------------------------------------------------------- put it off */
+
+/* libc and the loader, where a goroutine is better not stopped. */
+static struct code_range {
+	uintptr_t start, end;
+} delicate[4];
+static int delicate_n;
+
+static int find_delicate(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *base = strrchr(info->dlpi_name, '/');
+
+	(void)size; (void)arg;
+	base = base ? base + 1 : info->dlpi_name;
+	if (strncmp(base, "libc.", 5) != 0 && strncmp(base, "ld-", 3) != 0)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum && delicate_n < 4; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X)) {
+			uintptr_t at = info->dlpi_addr + ph->p_vaddr;
+
+			delicate[delicate_n++] = (struct code_range){ at, at + ph->p_memsz };
+		}
+	}
+	return 0;
+}
+
+static bool is_delicate(uintptr_t pc)
+{
+	for (int i = 0; i < delicate_n; i++)
+		if (pc >= delicate[i].start && pc < delicate[i].end)
+			return true;
+	return false;
+}
+
+/* Whether the goroutine may be stopped here; if not, retake.c tries again. */
+static bool may_stop(struct m *mp, const void *ucontext)
+{
+	struct unwind_regs regs;
+
+	if (mp->curg->preempt_off)
+		return false;
+	if (load_relaxed(&mp->put_off) >= PUT_OFF_MAX)
+		return true;
+	unwind_regs_from_ucontext(&regs, ucontext);
+	if (!is_delicate(regs.reg[UNWIND_PC]))
+		return true;
+	store_relaxed(&mp->put_off, mp->put_off + 1);
+	return false;
+}
+
+/* ------------------------------------------------------------- the handler */
+
+/* In user code on a thread with a goroutine. The same crossing of the border as
+ * in rt_enter, with what rt_enter_slow does done here, on this stack. */
+static void stop_here(struct m *mp, const void *ucontext)
+{
+	uint32_t attn;
+
+	store_relaxed(&mp->state, M_RUNTIME);
+	fence_seqcst();
+	attn = border_settle(mp);
+	if (attn & ATTN_TAKEN || (attn & ATTN_YIELD && may_stop(mp, ucontext))) {
+		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_YIELD);
+		store_relaxed(&mp->put_off, 0);
+		if (mp->p)
+			count_up(&mp->p->count.preemptions, 1);
+		mp->stopped_at = ucontext;
+		preempt_wait_turn(mp);
+		mp->stopped_at = NULL;
+	}
+	/* release: what was done to the P; pairs with load_acquire in p_take */
+	store_release(&mp->state, M_USER);
+}
+
+static void give_to_program(int sig, siginfo_t *info, void *uc)
+{
+	if (program_action.sa_flags & SA_SIGINFO)
+		program_action.sa_sigaction(sig, info, uc);
+	else if (program_action.sa_handler != SIG_DFL && program_action.sa_handler != SIG_IGN)
+		program_action.sa_handler(sig);
+}
 
 static void on_preempt(int sig, siginfo_t *info, void *uc)
 {
 	struct m *mp = m_self();
+	int *errno_at = goro_errno();
+	int saved = *errno_at;
 
-	(void)sig; (void)info;
-	if (mp)
+	/* Ours are sent by tgkill from this process and never carry news for
+	 * the program; any other is the program's too. */
+	if (info->si_code != SI_TKILL)
+		give_to_program(sig, info, uc);
+	if (mp) {
 		backtrace_on_signal(mp, uc);
+		store_relaxed(&mp->signalled, 0);
+		if (!mp->is_foreign && load_relaxed(&mp->state) != M_RUNTIME)
+			restart_interrupted(uc);
+		if (!mp->is_foreign && load_relaxed(&mp->state) == M_USER)
+			stop_here(mp, uc);
+	}
+	*errno_at = saved;
 }
+
+/* ------------------------------------------------------------------ set-up */
 
 void preempt_init(void)
 {
@@ -44,8 +223,9 @@ void preempt_init(void)
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
 	};
 
+	dl_iterate_phdr(find_delicate, NULL);
 	sigfillset(&sa.sa_mask);
-	sigaction(SIG_PREEMPT, &sa, NULL);
+	sigaction(SIG_PREEMPT, &sa, &program_action);
 	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
 	sigdelset(&program_mask, SIG_PREEMPT);
 }
@@ -64,6 +244,7 @@ void preempt_thread_init(struct m *mp)
 	ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
 	sigaltstack(&ss, NULL);
 	pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+	prctl(PR_SET_TIMERSLACK, 1);	/* sleeps end on time */
 }
 
 /* The stack stays with the M, for its next thread. */
@@ -76,4 +257,23 @@ void preempt_thread_end(struct m *mp)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	sigaltstack(&off, NULL);
+}
+
+/* ----------------------------------------------------------------- opt out */
+
+void goro_preempt_disable(void)
+{
+	struct m *mp = rt_enter();
+
+	mp->curg->preempt_off++;
+	rt_exit(mp);
+}
+
+void goro_preempt_enable(void)
+{
+	struct m *mp = rt_enter();
+
+	if (mp->curg->preempt_off > 0)
+		mp->curg->preempt_off--;
+	rt_exit(mp);
 }

@@ -1,5 +1,5 @@
 /*
- * preempt.h - signals that stop a goroutine. Defined in preempt.c.
+ * preempt.h - stopping a goroutine where it stands. Defined in preempt.c.
  */
 #ifndef GORO_PREEMPT_H
 #define GORO_PREEMPT_H
@@ -9,5 +9,10 @@ struct m;
 void preempt_init(void);
 void preempt_thread_init(struct m *mp);	/* on that thread */
 void preempt_thread_end(struct m *mp);
+
+/* The running goroutine gets in line for a P, staying on this thread, which
+ * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or
+ * without. */
+void preempt_wait_turn(struct m *mp);
 
 #endif

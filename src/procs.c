@@ -36,6 +36,8 @@ static struct m *change(struct m *mp, int n)
 		n = GOMAXPROCS_MAX;
 	if (n == load_relaxed(&sched.gomaxprocs))
 		return mp;
+	if (!mp->is_foreign)
+		mp = sched_yield_local(mp);	/* a loop of these starves nobody */
 	mp = world_stop(mp);
 	return world_start(mp, n);
 }

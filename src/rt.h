@@ -28,8 +28,9 @@
  * has the P and both know which. A claim is never left behind: the taker either
  * turns it to TAKEN or withdraws it.
  *
- * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), rt_fence is
- * set and the M passes a fence of its own.
+ * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), attn of
+ * every M always has ATTN_FENCE, so that each crossing goes the slow way, where
+ * the M passes a fence of its own before it reads attn again.
  *
  * Leaving is the mirror image: state = USER, then read attn. A request to yield
  * that the taker left because it read RUNTIME is seen there, by the same
@@ -43,43 +44,67 @@
 #include "throw.h"
 #include "types.h"
 
-extern bool rt_fence;		/* no membarrier: fence at every crossing */
-
 struct m *rt_enter_slow(struct m *mp);
+struct m *rt_enter_free_slow(struct m *mp);
 void rt_exit_slow(struct m *mp);
+void rt_exit_free_slow(struct m *mp);
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define likely(x)   __builtin_expect(!!(x), 1)
 
-/* The current M, in state RUNTIME. It may be another M than the last time this
- * goroutine looked: use what is returned. A plain thread gets an M of its own. */
+/*
+ * Two kinds of crossing. A call that never waits (go, try_send, unlock) must not
+ * move its caller to another thread: the program may hold a pthread mutex around
+ * it. If it has to give way or to get a P it does so where it stands
+ * (preempt.c). A call that may wait anyway is free to move: rt_enter_free,
+ * rt_exit_free, which is cheaper.
+ */
+static inline bool rt_try_enter(struct m *mp)
+{
+	if (unlikely(!mp))
+		return false;
+	check(mp->state == M_USER);
+	store_relaxed(&mp->state, M_RUNTIME);
+	compiler_barrier();
+	return likely(load_relaxed(&mp->attn) == 0);
+}
+
+/* The current M, in state RUNTIME. A plain thread gets an M of its own. */
 static inline struct m *rt_enter(void)
 {
 	struct m *mp = m_self();
 
-	if (unlikely(!mp))
-		return rt_enter_slow(NULL);
-	check(mp->state == M_USER);
-	store_relaxed(&mp->state, M_RUNTIME);
-	if (unlikely(rt_fence))
-		fence_seqcst();
+	return rt_try_enter(mp) ? mp : rt_enter_slow(mp);
+}
+
+/* .. which may be another than the last time this goroutine looked. */
+static inline struct m *rt_enter_free(void)
+{
+	struct m *mp = m_self();
+
+	return rt_try_enter(mp) ? mp : rt_enter_free_slow(mp);
+}
+
+static inline bool rt_try_exit(struct m *mp)
+{
+	check(mp == m_self() && mp->state == M_RUNTIME);
+	/* release: what we did to the P; pairs with load_acquire in p_take */
+	store_release(&mp->state, M_USER);
 	compiler_barrier();
-	if (unlikely(load_relaxed(&mp->attn) != 0))
-		return rt_enter_slow(mp);
-	return mp;
+	return likely(load_relaxed(&mp->attn) == 0);
 }
 
 /* mp: the current M (m_self, if the call may have parked). */
 static inline void rt_exit(struct m *mp)
 {
-	check(mp == m_self() && mp->state == M_RUNTIME);
-	/* release: what we did to the P; pairs with load_acquire in p_take */
-	store_release(&mp->state, M_USER);
-	if (unlikely(rt_fence))
-		fence_seqcst();
-	compiler_barrier();
-	if (unlikely(load_relaxed(&mp->attn) != 0))
+	if (!rt_try_exit(mp))
 		rt_exit_slow(mp);
+}
+
+static inline void rt_exit_free(struct m *mp)
+{
+	if (!rt_try_exit(mp))
+		rt_exit_free_slow(mp);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <goro.h>
 
+#include "run.h"
 #include "runtime.h"
 #include "stack.h"
 
@@ -19,13 +20,14 @@ struct run {
 	struct g *waiter;
 };
 
-static void run_main(struct run *r)
+void run_main(struct run *r)
 {
 	struct g *waiter;
 	struct m *mp;
 	int result;
 
 	m_self()->curg->is_main = true;
+	m_self()->curg->untidy = true;
 	result = r->fn(r->argc, r->argv);
 	mp = rt_enter();
 	lock_acquire(&r->lock);

@@ -11,9 +11,9 @@
  * its leaves alive at once. docs/performance.md has the comparison.
  *
  * A P picks: runnext, the newest started, the oldest woken. Newest first alone
- * would starve the old, so every FAIR_PERIOD_PICKS-th pick looks in the other
- * direction: the global queue, the oldest woken, the oldest started, in turn.
- * An entry thus waits for at most 3 * FAIR_PERIOD_PICKS picks for each entry
+ * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
+ * other direction: the global queue, the oldest woken, the oldest started, in
+ * turn. An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
  * before it in its own queue.
  *
  * runnext is the goroutine that the running one just made ready. It runs next
@@ -35,7 +35,14 @@
  * CAS.) A CAS on an unshared line is 2 ns, as much as the fence of the usual
  * work-stealing deque, which can only give away one at a time.
  *
- * The global queue is a list under sched.lock.
+ * With one P there are no thieves (an M that looks for work has a P), so the
+ * owner's changes need no locked instruction. GOMAXPROCS changes only while the
+ * world is stopped, and whoever owns a P afterwards got it under sched.lock, so
+ * owner and thieves always agree on it.
+ *
+ * The global queue is a list under sched.lock; or rather two, of those that run
+ * anywhere and of those that bring their own M (preempt.c), which must be found
+ * at once when no other M is to be had. Turns keep them in one order.
  */
 #include "runq.h"
 
@@ -44,7 +51,23 @@
 #define CAP GORO_RUNQ_CAP
 _Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a power of two");
 
+/* No other P: nobody to race with. */
+static inline bool alone(void)
+{
+	return load_relaxed(&sched.gomaxprocs) == 1;
+}
+
 /* ------------------------------------------------------------------ deque */
+
+/* The owner's change of the word from *w; false: somebody changed it, *w anew. */
+static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
+{
+	if (alone()) {
+		store_release(&d->word, to);
+		return true;
+	}
+	return cas_acqrel(&d->word, w, to);
+}
 
 static inline uint16_t d_head(uint64_t w) { return (uint16_t)(w >> 16); }
 static inline uint16_t d_tail(uint64_t w) { return (uint16_t)w; }
@@ -67,8 +90,8 @@ static inline bool deque_push(struct deque *d, struct g *gp)
 		store_relaxed(&d->slot[d_tail(w) % CAP], gp);
 		/* release: publishes the slot and the G; pairs with load_acquire
 		 * in deque_take_oldest */
-		if (cas_acqrel(&d->word, &w,
-		               d_word((uint32_t)(w >> 32), d_head(w), (uint16_t)(d_tail(w) + 1))))
+		if (deque_change(d, &w, d_word((uint32_t)(w >> 32), d_head(w),
+		                               (uint16_t)(d_tail(w) + 1))))
 			return true;
 	}
 }
@@ -85,7 +108,7 @@ static inline struct g *deque_pop_newest(struct deque *d)
 			return NULL;
 		/* Relaxed would do for what the owner wrote itself; acqrel
 		 * keeps later pushes behind earlier takes by thieves. */
-		if (cas_acqrel(&d->word, &w, d_word((uint32_t)(w >> 32) + 1, d_head(w), tail)))
+		if (deque_change(d, &w, d_word((uint32_t)(w >> 32) + 1, d_head(w), tail)))
 			return load_relaxed(&d->slot[tail % CAP]);
 	}
 }
@@ -171,20 +194,25 @@ static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
 	}
 }
 
+/* Owner only. */
 static inline struct g *ring_pop(struct ring *r)
 {
 	struct g *gp;
 
+	if (alone()) {
+		if (r->head == r->tail)
+			return NULL;
+		gp = r->slot[r->head % CAP];
+		store_relaxed(&r->head, r->head + 1);
+		return gp;
+	}
 	return ring_take(r, &gp, 1) ? gp : NULL;
 }
 
 /* ----------------------------------------------------------- global queue */
 
-void globq_put_list(struct g *head, struct g *tail, size_t n)
+static void list_put(struct gqueue *q, struct g *head, struct g *tail, size_t n)
 {
-	struct gqueue *q = &sched.runq;
-
-	check(lock_is_held(&sched.lock));
 	tail->link = NULL;
 	if (q->tail)
 		q->tail->link = head;
@@ -194,14 +222,8 @@ void globq_put_list(struct g *head, struct g *tail, size_t n)
 	store_relaxed(&q->n, q->n + n);
 }
 
-void globq_put(struct g *gp)
+static struct g *list_pop(struct gqueue *q)
 {
-	globq_put_list(gp, gp, 1);
-}
-
-static struct g *globq_pop(void)
-{
-	struct gqueue *q = &sched.runq;
 	struct g *gp = q->head;
 
 	if (!gp)
@@ -214,6 +236,43 @@ static struct g *globq_pop(void)
 	return gp;
 }
 
+/* One turn for the whole list: they came together. */
+void globq_put_list(struct g *head, struct g *tail, size_t n)
+{
+	uint64_t seq = ++sched.queue_seq;
+
+	check(lock_is_held(&sched.lock));
+	for (struct g *gp = head;; gp = gp->link) {
+		gp->queue_seq = seq;
+		if (gp == tail)
+			break;
+	}
+	list_put(&sched.runq, head, tail, n);
+}
+
+void globq_put(struct g *gp)
+{
+	check(lock_is_held(&sched.lock));
+	gp->queue_seq = ++sched.queue_seq;
+	list_put(gp->locked_m ? &sched.bound : &sched.runq, gp, gp, 1);
+}
+
+struct g *globq_take_bound(void)
+{
+	check(lock_is_held(&sched.lock));
+	return list_pop(&sched.bound);
+}
+
+/* The one whose turn it is. */
+static struct g *globq_pop(void)
+{
+	const struct g *bound = sched.bound.head, *free = sched.runq.head;
+
+	if (bound && (!free || bound->queue_seq < free->queue_seq))
+		return list_pop(&sched.bound);
+	return list_pop(&sched.runq);
+}
+
 struct g *globq_get(struct p *pp)
 {
 	size_t n = sched.runq.n / (size_t)sched.gomaxprocs + 1;
@@ -224,7 +283,7 @@ struct g *globq_get(struct p *pp)
 		n = ring_room(&pp->woken) / 2;
 	/* Off the list first: once pushed it may run, end and be reused. */
 	while (n > 1 && sched.runq.head) {
-		ring_push(&pp->woken, globq_pop());
+		ring_push(&pp->woken, list_pop(&sched.runq));
 		n--;
 	}
 	return gp;
@@ -290,7 +349,7 @@ static __attribute__((noinline)) struct g *get_fair(struct p *pp)
 {
 	struct g *gp = NULL;
 
-	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->fair_in = FAIR_PERIOD_PICKS / 3 + (pp->fair_turn % 3 == 0);
 	switch (pp->fair_turn++ % 3) {
 	case 0:
 		if (globq_length() == 0)
@@ -363,8 +422,13 @@ bool runq_empty(const struct p *pp)
 
 size_t runq_length(const struct p *pp)
 {
-	uint32_t ring = load_relaxed(&pp->woken.tail) - load_relaxed(&pp->woken.head);
+	/* acquire: the head first, which a tail read later is never below; pairs
+	 * with cas_acqrel in ring_take */
+	uint32_t head = load_acquire(&pp->woken.head);
+	uint32_t ring = load_relaxed(&pp->woken.tail) - head;
 
+	if (ring > CAP)		/* head and tail are from different moments */
+		ring = CAP;
 	return ring + d_count(load_relaxed(&pp->started.word)) + !!load_relaxed(&pp->runnext);
 }
 

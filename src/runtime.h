@@ -25,6 +25,10 @@ struct m *sched_yield_global(struct m *mp);	/* behind all */
 /* An M without a P gets one, or its goroutine gets in line for one. */
 struct m *sched_regain(struct m *mp);
 
+/* ---- border.c */
+
+uint32_t border_settle(struct m *mp);
+
 /* ---- park.c: park and ready, waking threads */
 
 /* Parks the running goroutine. commit runs when its stack is at rest: after it
@@ -32,7 +36,9 @@ struct m *sched_regain(struct m *mp);
 struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
                enum wait_reason why);
 void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
-/* Makes a parked goroutine runnable: it runs next on this P. */
+/* Makes a parked goroutine runnable: after those that wait already .. */
+void g_ready_in_order(struct m *mp, struct g *gp);
+/* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
 
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
@@ -68,13 +74,27 @@ void p_handoff(struct p *pp);
 
 /* ---- m.c */
 
+#define RUNTIME_THREADS 2	/* that are no Ms with a P ever: sysmon, spawner */
+
 void m_init(void);
+void m_spawn(void);				/* the spawner is to look at need_m */
+
+/* ---- idle.c */
+
+void m_hand_p(struct m *to, struct p *pp);	/* to an M that sleeps for one */
+struct p *m_await_p(struct m *mp);		/* that sleep */
+/* sched.lock held. The first P in need of a thread, for an M that is free. */
+struct p *need_m_take(void);
 /* Gives a P to an idle M, or to a new one. sched.lock held; releases it. */
 void m_start_unlock(struct p *pp, bool spinning);
 /* Sleeps until somebody hands over a P. false: the thread is to end. */
 bool m_stop(struct m *mp);
 void m_stop_locked(struct m *mp);		/* .. with its locked goroutine */
 void m_hand_to_locked(struct m *mp, struct g *gp);	/* our P to gp's own M */
+/* sched.lock held. There are fewer Ps: idle threads in excess are to end. */
+void m_idle_reconsider(void);
+/* Somebody is to look at the timers by when: the keeper, or sysmon. */
+void m_poke_keeper(int64_t when);
 struct m *m_alloc(void);
 void m_free(struct m *mp);			/* this thread is no M any more */
 void m_attach_thread(struct m *mp);		/* this thread is mp now */
@@ -93,7 +113,8 @@ bool deadlock_unsure(void);			/* to be looked at again */
 /* ---- sysmon.c */
 
 void sysmon_init(void);
-void sysmon_wake(void);				/* sched.lock held */
+void sysmon_wake(void);				/* from its deep sleep; sched.lock held */
+void sysmon_poke(void);				/* it is to look at the timers */
 
 /* ---- foreign.c: plain threads */
 
@@ -106,6 +127,8 @@ void foreign_ready(struct g *gp);
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
 void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
 void g_launch(struct m *mp, struct g *gp, void *caller);
+/* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
+bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
 void g_pool_scavenge(void);			/* gives cold stacks back; sysmon */
 size_t g_pool_cached(void);
 

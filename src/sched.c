@@ -18,8 +18,8 @@
  *
  * Finding work
  *
- * An M with a P looks, in this order: its own queues; the global queue; the
- * other Ps' queues (stealing half). An M that looks at the others' is
+ * An M with a P looks, in this order: its own timers; its own queues; the global
+ * queue; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
  * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
  * A spinning M goes on for about as long as waking it would take. Then it
  * releases its P, stops counting as spinning, and looks at all queues once more
@@ -61,8 +61,8 @@ static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 	gp->mp = mp;
 	mp->curg = gp;
 	count_up(&pp->count.switches, 1);
-	if (!inherit)
-		store_relaxed(&pp->sched_tick, pp->sched_tick + 1);
+	if (inherit)
+		count_up(&pp->count.inherited, 1);
 }
 
 void sched_arrive(struct m *mp)
@@ -74,18 +74,18 @@ void sched_arrive(struct m *mp)
 
 /* From gp, at rest from here on, to the M's next: its pick on this stack, or
  * whatever the scheduler context finds. Returns when gp runs again. */
-static struct m *switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit)
+static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit)
 {
 	gp->mp = NULL;
 	gp->saved_errno = *mp->errno_at;
 	if (likely(next)) {
 		set_running(mp, next, inherit);
 		tool_switch_start(&gp->tool, &next->tool);
-		mp = context_switch(&gp->sp, next->sp, mp);
+		mp = context_switch(&gp->context, &next->context, mp);
 	} else {
 		mp->curg = NULL;
 		tool_switch_start(&gp->tool, &mp->tool);
-		mp = context_switch(&gp->sp, mp->sched_sp, mp);
+		mp = context_switch(&gp->context, &mp->sched_context, mp);
 	}
 	tool_switch_finish(&gp->tool);
 	after_run(mp);
@@ -109,6 +109,15 @@ static inline struct g *pick_local(struct m *mp, bool *inherit)
 	return next;
 }
 
+/* Every so many picks it is time to look at the timers first. */
+static inline bool timers_turn(const struct m *mp)
+{
+	return unlikely(mp->p->fair_in == 1);
+}
+
+/* A goroutine that leaves may hold a lock, of what it waits for, until its stack
+ * is at rest; and timers that fire may need that one. So if some are due they are
+ * left for the scheduler context, which comes to them after the unlock. */
 struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void *arg)
 {
 	struct g *gp = mp->curg, *next = NULL;
@@ -117,7 +126,7 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
-	if (likely(mp->p && !gp->locked_m))
+	if (likely(mp->p && !gp->locked_m) && !(timers_turn(mp) && timers_are_due(mp->p)))
 		next = pick_local(mp, &inherit);
 	return switch_from(mp, gp, next, inherit);
 }
@@ -130,16 +139,18 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 	mp->after_fn = after;
 	mp->after_g = gp;
 	gp->mp = NULL;
-	if (likely(!mp->locked_g))
+	if (timers_turn(mp))
+		timers_run(mp, mp->p, 0);
+	if (likely(!mp->ending))
 		next = pick_local(mp, &inherit);
 	if (likely(next)) {
 		set_running(mp, next, inherit);
 		tool_switch_start(NULL, &next->tool);
-		context_jump(next->sp, mp);
+		context_jump(&next->context, mp);
 	}
 	mp->curg = NULL;
 	tool_switch_start(NULL, &mp->tool);
-	context_jump(mp->sched_sp, mp);
+	context_jump(&mp->sched_context, mp);
 }
 
 /* ---------------------------------------------------------------- yielding */
@@ -166,6 +177,8 @@ struct m *sched_yield_local(struct m *mp)
 
 	if (unlikely(gp->locked_m || globq_length() != 0))
 		return sched_yield_global(mp);
+	if (timers_turn(mp))
+		timers_run(mp, mp->p, 0);
 	next = pick_local(mp, &inherit);
 	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping)))
 		return mp;
@@ -252,10 +265,11 @@ static struct g *steal_pass(struct m *mp, bool take_next)
 		struct p *from = sched.all_p[o.at];
 		struct g *gp;
 
-		if (from == mp->p || runq_empty(from))
+		if (from == mp->p)
 			continue;
-		gp = runq_steal(mp->p, from, take_next);
-		if (gp)
+		if (!runq_empty(from) && (gp = runq_steal(mp->p, from, take_next)))
+			return gp;
+		if (timers_run(mp, from, 0) && (gp = runq_get(mp->p, &(bool){ false })))
 			return gp;
 	}
 	return NULL;
@@ -316,7 +330,7 @@ static bool look_again(struct m *mp)
 static bool release_and_sleep(struct m *mp)
 {
 	lock_acquire(&sched.lock);
-	if (load_relaxed(&sched.stopping) || sched.runq.n != 0) {
+	if (load_relaxed(&sched.stopping) || globq_length() != 0) {
 		lock_release(&sched.lock);
 		return true;
 	}
@@ -352,6 +366,7 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 				return NULL;
 			continue;
 		}
+		timers_run(mp, mp->p, 0);
 		if ((gp = runq_get(mp->p, inherit)) || (gp = take_global(mp->p)))
 			return gp;
 		if (may_spin(mp)) {
@@ -411,7 +426,7 @@ void sched_loop(struct m *mp)
 			return;
 		set_running(mp, gp, inherit);
 		tool_switch_start(&mp->tool, &gp->tool);
-		context_switch(&mp->sched_sp, gp->sp, mp);
+		context_switch(&mp->sched_context, &gp->context, mp);
 		tool_switch_finish(&mp->tool);
 	}
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void schedtrace_init(void);
 bool schedtrace_on(void);
 /* Prints if it is time. sysmon. */
 void schedtrace_tick(int64_t now);

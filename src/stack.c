@@ -45,7 +45,7 @@ struct region {
 	size_t slot_bytes;
 	int cls;
 	uint32_t slots;
-	uint32_t carved;	/* slots below have their guard */
+	uint32_t carved;	/* slots below have their guard; may be read without the lock */
 	uint32_t fresh;		/* the first that was never used; <= carved */
 	uint8_t *state;		/* slot_state and flags, one a slot */
 	uint32_t *cold_next;	/* + 1, 0: end */
@@ -145,7 +145,7 @@ static char *reserve_slots(size_t slot, uint32_t *count)
 
 		if (!p)
 			continue;
-		stacks.reserved += n;
+		store_relaxed(&stacks.reserved, stacks.reserved + n);
 		p += PAGE_TABLE_REACH - (uintptr_t)p % PAGE_TABLE_REACH;
 		*count = (uint32_t)(want / slot);
 		return p + offset;
@@ -197,7 +197,7 @@ static bool region_carve(struct region *r)
 	if (!os_guard(at, guard_bytes(r->slot_bytes), r->slot_bytes, n))
 		for (uint32_t i = 0; i < n; i++)
 			r->state[r->carved + i] |= SLOT_UNGUARDED;
-	r->carved += n;
+	store_relaxed(&r->carved, r->carved + n);
 	return true;
 }
 
@@ -354,7 +354,7 @@ void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
 	for (uint32_t n = load_acquire(&stacks.n), k = 0; k < n; k++) {
 		struct region *r = stacks.region[k];
 
-		for (uint32_t i = 0; i < r->carved; i++)
+		for (uint32_t i = 0; i < load_relaxed(&r->carved); i++)
 			if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)
 				fn(slot_g(r, i), arg);
 	}

@@ -10,13 +10,16 @@
  * When every P is idle it lingers for a few ticks, to see to what is left over
  * (cold stacks, a deadlock that was not yet certain), and then sleeps without a
  * timeout until a P is taken from the idle list: an idle process makes no
- * system calls.
+ * system calls. With schedtrace on it never sleeps like that: as in Go, the
+ * lines come at their interval even when nothing runs.
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "os.h"
 #include "procs.h"
+#include "retake.h"
 #include "runq.h"
 #include "runtime.h"
 #include "schedtrace.h"
@@ -29,37 +32,48 @@ void sysmon_wake(void)
 	note_wake(&sysmon_note);
 }
 
-/* Asks the goroutine on pp to give way if it has run for its slice. True if it
- * did anything. */
-static bool retake_slice(struct p *pp, int64_t now)
+void sysmon_poke(void)
 {
-	uint32_t tick = load_relaxed(&pp->sched_tick);
-	struct m *mp;
-
-	if (load_acquire(&pp->status) != P_RUNNING)
-		return false;
-	if (pp->seen_tick != tick) {
-		pp->seen_tick = tick;
-		pp->seen_at = now;
-		return false;
-	}
-	if (now - pp->seen_at < SLICE_NS)
-		return false;
-	if (runq_empty(pp) && globq_length() == 0)
-		return false;
-	mp = load_acquire(&pp->mp);
-	if (mp)
-		fetch_or_acqrel(&mp->attn, ATTN_YIELD);
-	pp->seen_at = now;
-	return true;
+	note_wake(&sysmon_note);
 }
 
-static bool retake_all(int64_t now)
+/* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
+ * Stores when it will look before it reads the timers: see "The keeper" in
+ * idle.c. */
+static void tick_sleep(int64_t tick)
+{
+	int64_t now = os_now(), until = now + tick, earliest;
+
+	store_seqcst(&sched.sysmon_until, until);
+	earliest = timers_earliest();
+	if (earliest < until) {
+		until = earliest;
+		store_seqcst(&sched.sysmon_until, until);
+	}
+	if (until > now)
+		note_sleep_for(&sysmon_note, until - now);
+}
+
+/* Sees to it that timers that are due are looked at: by an idle M, or by the M
+ * that has their P. */
+static bool timers_due(int64_t now)
 {
 	bool any = false;
 
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
-		any |= retake_slice(sched.all_p[i], now);
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
+		struct p *pp = load_relaxed(&sched.all_p)[i];
+		struct m *mp = load_acquire(&pp->mp);
+
+		if (load_relaxed(&pp->timers.min_when) > now)
+			continue;
+		any = true;
+		if (mp)
+			fetch_or_acqrel(&mp->attn, ATTN_TIMERS);
+	}
+	if (any && load_relaxed(&sched.idle_p_n) != 0) {
+		fence_seqcst();
+		wake();
+	}
 	return any;
 }
 
@@ -72,20 +86,28 @@ static bool all_idle(void)
 /* Sleeps without a timeout until a P is in use again. */
 static void deep_sleep(void)
 {
+	bool asleep;
+
 	lock_acquire(&sched.lock);
-	if (!all_idle()) {
-		lock_release(&sched.lock);
-		return;
-	}
-	sched.sysmon_asleep = true;
+	store_seqcst(&sched.sysmon_until, TIMER_NEVER);
+	/* Timers that the keeper will not look at in time are ours: there may be
+	 * none (no M at all yet), and who started them may have left it asleep
+	 * because we were to look. */
+	asleep = all_idle() && timers_earliest() >= load_seqcst(&sched.keeper_until);
+	sched.sysmon_asleep = asleep;
 	lock_release(&sched.lock);
+	if (!asleep)
+		return;
 	note_sleep(&sysmon_note);
+	lock_acquire(&sched.lock);
+	sched.sysmon_asleep = false;
+	lock_release(&sched.lock);
 }
 
 /* Something is left to see to although nothing runs. */
 static bool unfinished(void)
 {
-	return g_pool_cached() != 0 || deadlock_unsure() || schedtrace_on();
+	return g_pool_cached() != 0 || deadlock_unsure();
 }
 
 /* Idle ticks of 10 ms after which even what is unfinished is left alone. */
@@ -98,7 +120,8 @@ struct watch {
 	int64_t quota_at, scavenge_at;
 };
 
-static void next_tick(struct watch *w, bool busy)
+/* look: how soon the Ps are to be looked at again. */
+static void next_tick(struct watch *w, bool busy, int64_t look)
 {
 	if (busy)
 		w->quiet = 0;
@@ -109,6 +132,8 @@ static void next_tick(struct watch *w, bool busy)
 	w->tick *= 2;
 	if (w->tick > SYSMON_TICK_MAX_NS)
 		w->tick = SYSMON_TICK_MAX_NS;
+	if (w->tick > look)
+		w->tick = look;
 }
 
 static void slow_duties(struct watch *w, int64_t now)
@@ -128,8 +153,8 @@ static void slow_duties(struct watch *w, int64_t now)
 static void idle_tick(struct watch *w)
 {
 	w->tick = SYSMON_TICK_MAX_NS;
-	if (w->lingered++ < 2 || (unfinished() && w->lingered < LINGER_TICKS)) {
-		os_sleep(w->tick);
+	if (w->lingered++ < 2 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
+		tick_sleep(w->tick);
 		if (deadlock_unsure()) {
 			lock_acquire(&sched.lock);
 			deadlock_check();
@@ -147,6 +172,7 @@ static void *sysmon_thread(void *arg)
 
 	(void)arg;
 	foreign_attach();	/* an M, so that it can stop the world */
+	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {
 		int64_t now;
 
@@ -154,11 +180,11 @@ static void *sysmon_thread(void *arg)
 			idle_tick(&w);
 		} else {
 			w.lingered = 0;
-			os_sleep(w.tick);
+			tick_sleep(w.tick);
 		}
 		now = os_now();
 		store_relaxed(&sched.coarse_now, now);
-		next_tick(&w, retake_all(now));
+		next_tick(&w, timers_due(now), retake_look(now));
 		slow_duties(&w, now);
 	}
 	return NULL;

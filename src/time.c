@@ -1,11 +1,290 @@
 /*
- * time.c - the clock.
+ * time.c - the clock, timers and tickers.
+ *
+ * A timer sends the time on a channel, or starts a function in a goroutine. The
+ * work of waiting is timer.c's; here it is seen to that what Stop and Reset say
+ * is so (Go 1.23): after them no value of before is received.
+ *
+ * The channel has room for one value, so that a fire that nobody waits for is
+ * kept, and one that finds the last value still there is dropped: ticks never
+ * queue. Users see neither: length and capacity are 0, as if the value came into
+ * being when it is received.
+ *
+ * One lock guards a timer: its channel's, under which a fire sends, so that a
+ * stop, which takes the value back under it, comes either before the fire or
+ * after it. A function's timer has a lock of its own.
+ *
+ *	armed    a fire is to come; also while it is on its way and does not have
+ *	         the lock yet, so that who stops it then has stopped it
+ *
+ * A fire that finds its timer not armed came too late and does nothing. To arm a
+ * timer again therefore waits until such a fire is over (disarm_and_settle);
+ * stopping it need not, except to free it.
+ *
+ * Rejected: Go's way of keeping a timer off the heap until somebody receives. It
+ * is there to let a collector find unused timers, and makes every receive and
+ * every select look after the timers of its channels.
  */
 #include <goro.h>
+#include <stdlib.h>
 
+#include "chan.h"
+#include "deadline.h"
 #include "os.h"
+#include "panic.h"
+
+/* A function that could not be started, for lack of memory, is tried again. */
+#define RETRY_NS (1 * GORO_MILLISECOND)
+
+struct goro_timer {
+	struct timer timer;
+	struct lock *lock;	/* guards armed and period, and who starts timer */
+	bool armed;
+	int64_t period;		/* of a ticker; 0: once */
+
+	/* Constant: one of the two. */
+	goro_chan *chan;
+	void (*fn)(void *);
+	void *arg;
+	void *caller;		/* of goro_after_func */
+	struct lock fn_lock;
+};
+
+struct goro_ticker {
+	struct goro_timer t;
+};
 
 int64_t goro_now(void)
 {
 	return os_now();
+}
+
+/* ------------------------------------------------------------------ firing */
+
+static struct goro_timer *timer_of(struct timer *t)
+{
+	return (struct goro_timer *)((char *)t - offsetof(struct goro_timer, timer));
+}
+
+/* Lock held. The next tick after now, on the grid that the first one began. */
+static void start_next_tick(struct m *mp, struct goro_timer *t, int64_t now)
+{
+	int64_t late = now - t->timer.when, skip = late - late % t->period;
+
+	t->armed = true;
+	timer_start(mp, &t->timer, deadline_after(t->timer.when + skip, t->period));
+}
+
+static void fire_send(struct m *mp, struct timer *timer, int64_t now)
+{
+	struct goro_timer *t = timer_of(timer);
+	struct lock *lock = t->lock;
+	struct g *peer = NULL;
+
+	lock_acquire(lock);
+	if (t->armed) {
+		t->armed = false;
+		if (!t->chan->closed)
+			chan_send_now(t->chan, &now, &peer);
+		if (t->period > 0)
+			start_next_tick(mp, t, now);
+	}
+	lock_release(lock);
+	timer_fired(timer);
+	if (peer)
+		g_ready_in_order(mp, peer);
+}
+
+static void fire_call(struct m *mp, struct timer *timer, int64_t now)
+{
+	struct goro_timer *t = timer_of(timer);
+
+	lock_acquire(t->lock);
+	if (t->armed) {
+		t->armed = !g_launch_call(mp, t->fn, t->arg, t->caller);
+		if (t->armed)
+			timer_start(mp, timer, now + RETRY_NS);
+	}
+	lock_release(t->lock);
+	timer_fired(timer);
+}
+
+/* ---------------------------------------------------------- stop and start */
+
+/* Lock held. Forgets what was to come and what has not been received. True:
+ * there was something. */
+static bool disarm(struct goro_timer *t)
+{
+	bool pending = t->armed;
+
+	t->armed = false;
+	timer_try_stop(&t->timer);
+	if (t->chan && t->chan->count > 0) {
+		ring_get(t->chan, NULL);
+		/* A ticker's value is not what Stop and Reset tell of. */
+		pending = pending || t->period == 0;
+	}
+	return pending;
+}
+
+/* Takes the lock. No fire is on its way afterwards, so that t can be started. */
+static bool disarm_and_settle(struct goro_timer *t)
+{
+	bool pending;
+
+	lock_acquire(t->lock);
+	pending = disarm(t);
+	while (timer_is_firing(&t->timer)) {
+		lock_release(t->lock);
+		timer_wait_fired(&t->timer);
+		lock_acquire(t->lock);
+		pending |= disarm(t);	/* another one started it meanwhile */
+	}
+	return pending;
+}
+
+static bool timer_reset(struct goro_timer *t, int64_t ns, int64_t period)
+{
+	struct m *mp = rt_enter();
+	bool pending = disarm_and_settle(t);
+
+	t->armed = true;
+	t->period = period;
+	timer_start(mp, &t->timer, deadline_after(os_now(), ns));
+	lock_release(t->lock);
+	rt_exit(mp);
+	return pending;
+}
+
+static bool timer_disarm(struct goro_timer *t)
+{
+	struct m *mp = rt_enter();
+	bool pending;
+
+	lock_acquire(t->lock);
+	pending = disarm(t);
+	lock_release(t->lock);
+	rt_exit(mp);
+	return pending;
+}
+
+/* --------------------------------------------------------- making, freeing */
+
+static goro_chan *make_chan(void)
+{
+	goro_chan *c = goro_chan_of(int64_t, 1);
+
+	if (c)
+		c->of_timer = true;
+	return c;
+}
+
+static struct goro_timer *make_chan_timer(void)
+{
+	struct goro_timer *t = calloc(1, sizeof *t);
+
+	if (t && !(t->chan = make_chan())) {
+		free(t);
+		t = NULL;
+	}
+	if (!t)
+		return NULL;
+	t->timer.fire = fire_send;
+	t->lock = &t->chan->lock;
+	return t;
+}
+
+static void timer_free(struct goro_timer *t)
+{
+	struct m *mp;
+
+	timer_disarm(t);
+	mp = rt_enter();
+	timer_stop(&t->timer);	/* waits for a fire that came too late */
+	rt_exit(mp);
+	goro_chan_unref(t->chan);
+	free(t);
+}
+
+/* ------------------------------------------------------------------ timers */
+
+goro_timer *goro_timer_make(int64_t ns)
+{
+	struct goro_timer *t = make_chan_timer();
+
+	if (t)
+		timer_reset(t, ns, 0);
+	return t;
+}
+
+goro_timer *goro_after_func(int64_t ns, void (*fn)(void *), void *arg)
+{
+	struct goro_timer *t;
+
+	if (!fn)
+		goro_panic("go of nil func value");
+	t = calloc(1, sizeof *t);
+	if (!t)
+		return NULL;
+	t->timer.fire = fire_call;
+	t->fn = fn;
+	t->arg = arg;
+	t->caller = __builtin_return_address(0);
+	t->fn_lock = (struct lock)LOCK_INIT(RANK_CHAN);
+	t->lock = &t->fn_lock;
+	timer_reset(t, ns, 0);
+	return t;
+}
+
+goro_chan *goro_timer_chan(goro_timer *t)
+{
+	return t->chan;
+}
+
+bool goro_timer_stop(goro_timer *t)
+{
+	return timer_disarm(t);
+}
+
+bool goro_timer_reset(goro_timer *t, int64_t ns)
+{
+	return timer_reset(t, ns, 0);
+}
+
+void goro_timer_free(goro_timer *t)
+{
+	if (t)
+		timer_free(t);
+}
+
+/* ----------------------------------------------------------------- tickers */
+
+goro_ticker *goro_ticker_make(int64_t period)
+{
+	struct goro_timer *t;
+
+	if (period <= 0)
+		goro_panic("non-positive interval for NewTicker");
+	t = make_chan_timer();
+	if (t)
+		timer_reset(t, period, period);
+	return (goro_ticker *)t;
+}
+
+goro_chan *goro_ticker_chan(goro_ticker *t)
+{
+	return t->t.chan;
+}
+
+void goro_ticker_reset(goro_ticker *t, int64_t period)
+{
+	if (period <= 0)
+		goro_panic("non-positive interval for Ticker.Reset");
+	timer_reset(&t->t, period, period);
+}
+
+void goro_ticker_free(goro_ticker *t)
+{
+	if (t)
+		timer_free(&t->t);
 }

@@ -127,6 +127,11 @@ static inline size_t tool_thread_stack_extra(void)
 	return TOOL_ASAN || TOOL_TSAN ? 1 << 20 : 0;
 }
 
+/* For functions that look at what others may be writing, without any order and
+ * for people to read: TSan is not to mind. In them, peek reads once. */
+#define TOOL_RACY __attribute__((no_sanitize("thread")))
+#define peek(p) (*(const volatile __typeof__(*(p)) *)(p))
+
 /* Threads that the tool itself runs in the process. */
 #define TOOL_THREADS TOOL_TSAN
 

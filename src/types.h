@@ -18,7 +18,9 @@
 
 #include "atomic.h"
 #include "config.h"
+#include "context.h"
 #include "lock.h"
+#include "timer.h"
 #include "tool.h"
 #include "wait_reason.h"
 
@@ -52,6 +54,8 @@ enum g_status {
 enum p_status {
 	P_IDLE,			/* on sched.idle_p; sched.lock owns it */
 	P_RUNNING,		/* owned by an M: pp->mp */
+	P_SYSCALL,		/* left behind by an M in an announced call: owned by
+				 * whoever changes it by CAS; see syscall.c */
 	P_STOPPED,		/* the world is stopped; owned by who stopped it */
 	P_DEAD,			/* beyond GOMAXPROCS now; its queues are empty */
 };
@@ -60,7 +64,12 @@ enum p_status {
 enum m_state {
 	M_RUNTIME,		/* in the runtime: its P is not to be touched */
 	M_USER,			/* in user code: its P may be taken */
+	M_SYSCALL,		/* in an announced call, its P left in P_SYSCALL */
 };
+
+/* A P's status while its M is in an announced call names the M. */
+#define P_STATUS_OF(word) ((enum p_status)((word) & 0xff))
+#define P_SYSCALL_OF(mp)  (P_SYSCALL | (uint32_t)(mp)->id << 8)
 
 /* What an M has to see to when it enters or leaves the runtime. */
 enum {
@@ -68,6 +77,8 @@ enum {
 	ATTN_TAKEN = 2,		/* the P is gone */
 	ATTN_YIELD = 4,		/* give way at the end of this runtime call */
 	ATTN_FORKED = 8,	/* this is a child made by fork: no runtime here */
+	ATTN_TIMERS = 32,	/* timers of the P are due: run them */
+	ATTN_FENCE = 16,	/* no membarrier here: a fence at every crossing */
 };
 
 /* --------------------------------------------------------------- goroutine */
@@ -83,12 +94,20 @@ struct panic;
 struct local_slot;
 
 /* A goroutine in a queue of waiters. Part of the G, so that waiting allocates
- * nothing and nothing of it lies on the stack. */
+ * nothing and nothing of it lies on the stack; elem is the one pointer to there. */
 struct waiter {
 	struct g *gp;
 	struct waiter *next, *prev;
-	void *key;		/* what it waits for: an address, in sema.c */
+	union {
+		void *key;		/* what it waits for: a channel */
+		uint32_t ticket;	/* cond.c: its turn */
+		int64_t units;		/* semaphore.c: how many it wants */
+	};
 	void *elem;		/* the value to send, or where to receive it */
+	int index;		/* in select: of its case */
+	bool is_send;
+	bool is_select;		/* one of several: claimed by waiter_claim */
+	bool queued;		/* in select: nobody took it off the queue */
 	bool ok;		/* a value came, not a close */
 };
 
@@ -96,22 +115,37 @@ struct waitq {
 	struct waiter *first, *last;
 };
 
+/* A goroutine asleep on an address: see sema.c. */
+struct sleeper {
+	struct g *gp;
+	const uint32_t *addr;
+	struct sleeper *next;		/* on the same address, in order */
+	struct sleeper *last;		/* of these; valid in the first one */
+	struct sleeper *child[2];	/* other addresses; valid in the first one */
+	int64_t since;			/* for the mutex profile; 0: nobody asked */
+};
+
+/* Cases of a select that needs no memory beyond the G. */
+#define G_WAITERS 4
 #define G_ARGS 6
 #define G_NAME_BYTES 32
 
-/* Lies at the top of its own stack, in the page that is touched anyway. */
+/*
+ * Lies at the top of its own stack, in the page that is touched anyway. What
+ * starting, switching and ending touch comes first, in three cache lines.
+ */
 struct g {
-	/* The switch: valid while not executing. */
-	void *sp;
+	/* The switch. */
+	struct context context;	/* valid while not executing */
 	int saved_errno;
 	uint32_t status;	/* enum g_status; written by the owner */
-
 	struct g *link;		/* in whatever list owns it */
 	struct m *mp;		/* executing it, or NULL */
-	struct m *locked_m;	/* goro_lock_os_thread: runs on that M alone */
-	uint64_t id;
+	struct m *locked_m;	/* runs on that M alone: goro_lock_os_thread, or it
+				 * was stopped where it stood, see preempt.c */
 
 	/* Set while made, constant afterwards. */
+	uint64_t id;
 	void (*fn)(void);
 	uintptr_t arg[G_ARGS];
 	uint64_t parent_id;
@@ -121,20 +155,28 @@ struct g {
 	uint8_t stack_class;
 	bool is_foreign;	/* stands for a plain thread, see foreign.c */
 
-	/* Waiting. */
+	/* Its own: nobody else looks, except dumps with the world stopped. */
+	bool is_main;		/* runs a main of goro_run */
+	bool goexiting;
+	bool untidy;		/* has a name, locals, ...: more to do at its end */
 	uint8_t wait_reason;	/* enum wait_reason */
 	uint32_t lock_depth;	/* nesting of goro_lock_os_thread */
-	int64_t wait_since;	/* coarse time of the park */
-	struct waiter waiter;
-
-	/* Its own: nobody else looks, except dumps with the world stopped. */
+	uint32_t preempt_off;	/* nesting of goro_preempt_disable */
 	struct defer *defers;
+	int64_t wait_since;	/* coarse time of the park */
+	uint64_t queue_seq;	/* its turn in the global queue */
+	uint32_t select_seq;	/* odd: a select waits to be claimed; see select.c */
+	struct waiter *select_won;	/* of the case that came true; NULL: none */
+	union {
+		struct waiter waiter;
+		struct waiter waiters[G_WAITERS];	/* of a select that is not wide */
+		struct sleeper sleeper;
+	};
+	struct timer timer;	/* of a sleep or a deadline */
 	struct try_frame *tries;
 	struct panic *panics;
 	struct local_slot *locals;
 	char *last_try_message;
-	bool goexiting;
-	bool is_main;		/* runs a main of goro_run */
 	char name[G_NAME_BYTES];
 
 	struct tool_fiber tool;
@@ -150,7 +192,7 @@ struct m {
 	/* The M's own. */
 	struct g *curg;
 	struct p *p;		/* the P it owns, or NULL */
-	void *sched_sp;		/* its scheduler context, at rest */
+	struct context sched_context;	/* its scheduler loop, at rest */
 	void (*after_fn)(struct m *mp, struct g *old);	/* see "After the switch" in sched.c */
 	struct g *after_g;
 	void *after_arg;
@@ -167,6 +209,15 @@ struct m {
 	/* Sleeping and waking: next_p and spinning are set by the waker. */
 	_Alignas(CACHE_LINE) struct note park;
 	struct p *next_p;
+
+	/* Stopped in the signal handler: the registers there. See preempt.c. */
+	const void *stopped_at;	/* ucontext_t */
+
+	/* sysmon's and the handler's. See retake.c. */
+	uint32_t signalled;	/* a preemption signal is on its way */
+	uint32_t put_off;	/* times the handler asked for another try */
+	int64_t cpu_seen;	/* its CPU clock when last looked at */
+	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
 
 	/* A request for its backtrace, see backtrace.c. */
 	struct backtrace *backtrace_for;
@@ -202,9 +253,24 @@ struct ring {
 	struct g *slot[GORO_RUNQ_CAP];
 };
 
+/* Totals, all uint64_t; the owner's. metrics.c adds them up. */
 struct p_counts {
 	uint64_t created, ended;
-	uint64_t switches, parks, steals, stolen, preemptions, handoffs;
+	uint64_t switches;	/* goroutines executed .. */
+	uint64_t inherited;	/* .. on with the slice of the one before */
+	uint64_t parks, steals, stolen, preemptions;
+	uint64_t handoffs;	/* from goroutines in blocking calls */
+	uint64_t netpoll_wakeups;	/* goroutines made ready by the poller */
+	uint64_t thread_wakeups;	/* of Ms, to run this P */
+};
+
+/* Times from ready to running, sampled. See latency.c. */
+#define LATENCY_BUCKETS 162
+struct latency {
+	uint32_t weight_log2;	/* a sample counts for this many of Go's */
+	uint64_t random;
+	int64_t last_at;	/* when one was last timed */
+	uint64_t count[LATENCY_BUCKETS];
 };
 
 struct p {
@@ -213,9 +279,9 @@ struct p {
 	struct m *mp;		/* the owner */
 
 	/* The owner M's, read by sysmon. */
-	uint32_t sched_tick;	/* goroutines executed, not counting inherited slices */
 	uint32_t fair_in;	/* picks left until a fair one */
 	uint32_t fair_turn;
+	uint32_t latency_skip;	/* goroutines made ready until one is timed */
 	uint64_t id_next, id_end;
 	struct g *gfree;	/* dead goroutines of the default size */
 	uint32_t gfree_n;
@@ -225,14 +291,19 @@ struct p {
 	struct g *runnext;	/* made ready by the running G; runs next */
 	struct deque started;	/* newly started: newest first, thieves oldest first */
 	struct ring woken;	/* made ready: in order */
+	struct timers timers;
 
 	/* Under sched.lock. */
 	struct p *link;		/* sched.idle_p or sched.need_m */
 	bool spawn_spinning;
 
 	/* sysmon's. */
-	uint32_t seen_tick;
+	uint64_t seen_tick;
+	struct m *seen_m;
 	int64_t seen_at;
+
+	/* The owner M's, rarely. */
+	struct latency latency;
 };
 
 /* ---------------------------------------------------------------- scheduler */
@@ -246,15 +317,19 @@ struct sched {
 	struct lock lock;
 
 	/* Under lock; the counts may be read without. */
-	struct gqueue runq;	/* the global queue */
+	struct gqueue runq;	/* the global queue: those that run anywhere .. */
+	struct gqueue bound;	/* .. and those that bring their own M */
+	uint64_t queue_seq;	/* turns given out */
 	struct m *idle_m;
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */
+	struct m *keeper;	/* the idle M that sleeps until the next timer */
 	struct p *idle_p;
 	int idle_p_n;
 	struct p *need_m;	/* Ps waiting for the spawner to make a thread */
 	int need_m_n;
 	int m_starting;		/* threads made that have not looked at need_m yet */
+	uint32_t want_spare;	/* keep an idle thread at hand from now on */
 	struct m *all_m;
 	int m_n;		/* threads that exist or are being made */
 	int m_next_id;
@@ -265,9 +340,12 @@ struct sched {
 	_Alignas(CACHE_LINE) int spinning;	/* Ms looking for work */
 	uint32_t need_spinning;
 	uint32_t stopping;	/* the world is to stop: Ms give their Ps up */
+	int taken;		/* Ms that lost their P in user code and do not know yet */
 	int foreign_parked;	/* plain threads asleep in a call of ours */
 	int main_exited;	/* mains that ended by goexit */
 	int64_t coarse_now;	/* a recent os_now */
+	int64_t keeper_until;	/* when the keeper will look at the timers .. */
+	int64_t sysmon_until;	/* .. and sysmon; TIMER_NEVER: nobody will */
 	uint64_t id_next;
 	uint64_t foreign_created, foreign_ended;
 
@@ -278,5 +356,11 @@ struct sched {
 };
 
 extern struct sched sched;
+
+/* Time slices begun on a P: what sysmon compares to see a long one. */
+static inline uint64_t p_slices(const struct p *pp)
+{
+	return load_relaxed(&pp->count.switches) - load_relaxed(&pp->count.inherited);
+}
 
 #endif

@@ -336,9 +336,12 @@ void unwind_begin(struct unwind_frame *f, const struct unwind_regs *start, uintp
 		.regs = *start,
 		.stack_lo = stack_lo,
 		.stack_hi = stack_hi,
-		.floor = unwind_regs_know(start, UNWIND_SP) ? start->reg[UNWIND_SP] : stack_lo,
+		.floor = stack_lo,
 		.exact = true,
 	};
+	/* Below stack_lo where the stack has overflowed: the callers are there. */
+	if (unwind_regs_know(start, UNWIND_SP) && start->reg[UNWIND_SP] > stack_lo)
+		f->floor = start->reg[UNWIND_SP];
 }
 
 bool unwind_step(struct unwind_frame *f)

@@ -1,43 +1,135 @@
 /*
  * waitgroup.c - sync.WaitGroup.
  *
- * The state is one word, counter above, waiters below, so that the step that
- * brings the counter to zero also learns who waits. Waiters sleep on the
- * semaphore beside it. The one who reaches zero resets the word first and then
- * releases the waiters one by one; none of them returns before it is released,
- * so the object lives until the last release, whose last access to it is the
- * addition that the waiter takes (see sema.c).
+ * Forking and joining is what goroutines do all day, so this type has a way of
+ * its own to sleep, not that of sema.c: three atomic steps for one join, instead
+ * of seven.
+ *
+ * The first word has the counter above and the number of waiters below, so that
+ * the step that brings the counter to zero also learns whether somebody waits.
+ * The second word is the list of those who do. A waiter parks; once its stack is
+ * at rest it counts itself in the first word, unless the counter is zero by then,
+ * and puts itself on the list. Who brings the counter to zero finds n waiters
+ * counted, and nobody can count itself any more:
+ *
+ *	- all n are on the list: it is theirs, and nobody else touches it;
+ *	- some have counted themselves but not come to the list yet: it takes those
+ *	  who have and leaves a note in the place of the list, how many are still
+ *	  to come. Each of these finds the note, takes one off it and goes on.
+ *
+ * Lifetimes. Without waiters, bringing the counter to zero is the last access.
+ * With them, the object is there until they go on, and none goes on before it is
+ * taken off the list, or the note is there. Then the object is not touched again.
+ *
+ * Misuse is reported where it is noticed, as in Go; not all of it is.
  */
 #include <goro.h>
 
-#include "panic.h"
+#include "linger.h"
+#include "profile_hooks.h"
 #include "runtime.h"
-#include "sema.h"
 
 struct waitgroup {
 	uint64_t state;		/* counter:32 waiters:32 */
-	uint32_t sema;
-	uint32_t unused;
+	uintptr_t list;		/* of struct waiter, latest first; or a note */
 };
 _Static_assert(sizeof(struct waitgroup) == sizeof(goro_waitgroup), "public size");
 
 static inline int32_t counter_of(uint64_t state) { return (int32_t)(state >> 32); }
 static inline uint32_t waiters_of(uint64_t state) { return (uint32_t)state; }
 
-static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint32_t n)
-{
-	struct m *mp = rt_enter();
+/* A note for n waiters that have yet to come; for none, an empty list. */
+static inline uintptr_t note_for(uint32_t n) { return n ? (uintptr_t)n << 1 | 1 : 0; }
+static inline bool is_note(uintptr_t list) { return list & 1; }
+static inline uint32_t note_count(uintptr_t list) { return (uint32_t)(list >> 1); }
 
-	store_relaxed(&wg->state, 0);
-	while (n-- > 0)
-		sema_release(mp, &wg->sema);
-	rt_exit(mp);
+/* ------------------------------------------------------------------- done */
+
+static uint32_t list_length(const struct waiter *w)
+{
+	uint32_t n = 0;
+
+	for (; w; w = w->next)
+		n++;
+	return n;
 }
 
-static _Noreturn __attribute__((noinline)) void misuse(const char *what)
+/* Turned around: in order of arrival. */
+static struct waiter *in_order(struct waiter *latest)
 {
-	rt_enter();
-	panic_misuse("sync: %s", what);
+	struct waiter *first = NULL, *w;
+
+	while ((w = latest)) {
+		latest = w->next;
+		w->next = first;
+		first = w;
+	}
+	return first;
+}
+
+/* Those who came later, and then those before. */
+static struct waiter *join(struct waiter *later, struct waiter *before)
+{
+	struct waiter **end = &later;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = before;
+	return later;
+}
+
+/* Not all n are on the list: those who are, and a note for the others. */
+static __attribute__((noinline)) struct waiter *take_some(struct waitgroup *wg, uint32_t n)
+{
+	struct waiter *taken = NULL;
+	uintptr_t none;
+
+	do {
+		/* acquire: the waiters; pairs with cas_acqrel in enlist */
+		struct waiter *list = (struct waiter *)exchange_acquire(&wg->list, 0);
+
+		n -= list_length(list);
+		taken = join(list, taken);
+		linger();
+		none = 0;
+		/* Unless others have come meanwhile. */
+	} while (n > 0 && !cas_acqrel(&wg->list, &none, note_for(n)));
+	return in_order(taken);
+}
+
+static struct waiter *take_waiters(struct waitgroup *wg, uint32_t n)
+{
+	/* acquire: the waiters; pairs with cas_acqrel in enlist */
+	struct waiter *list = (struct waiter *)load_acquire(&wg->list);
+
+	if (unlikely(list_length(list) != n))
+		return take_some(wg, n);
+	store_relaxed(&wg->list, 0);
+	return in_order(list);
+}
+
+/* The counter is zero in s, and there are waiters. */
+static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint64_t s)
+{
+	struct waiter *w, *next;
+	struct m *mp;
+
+	/* Nothing may change now: an Add would be concurrent with the Waits, and
+	 * a Wait finds the counter zero and does not count itself. */
+	if (unlikely(load_relaxed(&wg->state) != s))
+		goro_panic("sync: WaitGroup misuse: Add called concurrently with Wait");
+	store_relaxed(&wg->state, 0);
+	mp = rt_enter();
+	w = take_waiters(wg, waiters_of(s));
+	linger();
+	for (bool first = true; w; w = next, first = false) {
+		next = w->next;		/* its own again once it is ready */
+		if (likely(first))
+			g_ready(mp, w->gp);
+		else
+			g_ready_in_order(mp, w->gp);
+	}
+	rt_exit(mp);
 }
 
 void goro_waitgroup_add(goro_waitgroup *w, int delta)
@@ -48,14 +140,15 @@ void goro_waitgroup_add(goro_waitgroup *w, int delta)
 	 * load_acquire in goro_waitgroup_wait */
 	uint64_t s = fetch_add_acqrel(&wg->state, add) + add;
 
+	linger();
 	if (unlikely(counter_of(s) < 0))
-		misuse("negative WaitGroup counter");
-	if (unlikely(waiters_of(s) != 0)) {
-		if (delta > 0 && counter_of(s) == delta)
-			misuse("WaitGroup misuse: Add called concurrently with Wait");
-		if (counter_of(s) == 0)
-			release_waiters(wg, waiters_of(s));
-	}
+		goro_panic("sync: negative WaitGroup counter");
+	if (waiters_of(s) == 0)
+		return;
+	if (unlikely(delta > 0 && counter_of(s) == delta))
+		goro_panic("sync: WaitGroup misuse: Add called concurrently with Wait");
+	if (counter_of(s) == 0)
+		release_waiters(wg, s);
 }
 
 void goro_waitgroup_done(goro_waitgroup *wg)
@@ -63,19 +156,64 @@ void goro_waitgroup_done(goro_waitgroup *wg)
 	goro_waitgroup_add(wg, -1);
 }
 
+/* ------------------------------------------------------------------- wait */
+
+/* True unless the counter is zero. Who is not counted has not waited. */
+static bool count_in(struct waitgroup *wg)
+{
+	uint64_t s = load_acquire(&wg->state);
+
+	while (counter_of(s) != 0)
+		/* acquire: as in goro_waitgroup_wait */
+		if (cas_acqrel(&wg->state, &s, s + 1))
+			return true;
+	return false;
+}
+
+/* False if there is a note instead of a list: then there is nothing to wait for. */
+static bool enlist(struct waitgroup *wg, struct waiter *w)
+{
+	uintptr_t list = load_acquire(&wg->list), new;
+
+	do {
+		w->next = (struct waiter *)list;
+		new = is_note(list) ? note_for(note_count(list) - 1) : (uintptr_t)w;
+		/* release: *w; pairs with the acquires in take_waiters, take_some */
+	} while (!cas_acqrel(&wg->list, &list, new));
+	return !is_note(list);
+}
+
+/* The waiter's stack is at rest. */
+static void commit(struct m *mp, struct g *gp)
+{
+	struct waitgroup *wg = mp->after_arg;
+
+	gp->waiter.ok = count_in(wg);
+	linger();
+	if (unlikely(!gp->waiter.ok) || unlikely(!enlist(wg, &gp->waiter)))
+		g_ready(mp, gp);
+}
+
+static __attribute__((noinline)) void wait_slow(struct waitgroup *wg)
+{
+	struct m *mp = rt_enter_free();
+	int64_t since = profile_wait_start();
+	struct waiter *w = &mp->curg->waiter;
+
+	w->gp = mp->curg;
+	mp = park(mp, commit, wg, WAIT_WAITGROUP_WAIT);
+	profile_block_event(mp, since);
+	rt_exit_free(mp);
+	if (unlikely(w->ok && load_relaxed(&wg->state) != 0))
+		goro_panic("sync: WaitGroup is reused before previous Wait has returned");
+}
+
 void goro_waitgroup_wait(goro_waitgroup *w)
 {
 	struct waitgroup *wg = (struct waitgroup *)w;
-	uint64_t s = load_acquire(&wg->state);
-	struct m *mp;
 
-	for (;;) {
-		if (counter_of(s) == 0)
-			return;
-		if (cas_acqrel(&wg->state, &s, s + 1))
-			break;
-	}
-	mp = rt_enter();
-	mp = sema_acquire(mp, &wg->sema, WAIT_WAITGROUP_WAIT);
-	rt_exit(mp);
+	/* acquire: what was done before Done; pairs with fetch_add_acqrel in
+	 * goro_waitgroup_add */
+	if (counter_of(load_acquire(&wg->state)) != 0)
+		wait_slow(wg);
 }

@@ -1,11 +1,18 @@
 /*
  * waitq.h - queues of waiting goroutines, first in first out, removal anywhere
- * in constant time. Guarded by whatever guards what is waited for.
+ * in constant time. Guarded by whatever guards what is waited for; only whether
+ * a queue is empty may be asked without.
  */
 #ifndef GORO_WAITQ_H
 #define GORO_WAITQ_H
 
 #include "types.h"
+
+static inline bool waitq_empty(const struct waitq *q)
+{
+	/* acquire: in order with other looks of the kind, see chan_seems_empty */
+	return !load_acquire(&q->first);
+}
 
 static inline void waitq_put(struct waitq *q, struct waiter *w)
 {
@@ -14,7 +21,7 @@ static inline void waitq_put(struct waitq *q, struct waiter *w)
 	if (q->last)
 		q->last->next = w;
 	else
-		q->first = w;
+		store_release(&q->first, w);
 	q->last = w;
 }
 
@@ -23,7 +30,7 @@ static inline void waitq_remove(struct waitq *q, struct waiter *w)
 	if (w->prev)
 		w->prev->next = w->next;
 	else
-		q->first = w->next;
+		store_release(&q->first, w->next);
 	if (w->next)
 		w->next->prev = w->prev;
 	else
@@ -34,8 +41,13 @@ static inline struct waiter *waitq_take(struct waitq *q)
 {
 	struct waiter *w = q->first;
 
-	if (w)
-		waitq_remove(q, w);
+	if (w) {
+		store_release(&q->first, w->next);
+		if (w->next)
+			w->next->prev = NULL;
+		else
+			q->last = NULL;
+	}
 	return w;
 }
 

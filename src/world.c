@@ -22,10 +22,13 @@ static struct {
 	struct lock lock;	/* held from stop to start */
 	struct note all_stopped;
 	int wait;		/* Ps still running; sched.lock */
+	int64_t started_at;	/* the last time it went on; world.lock */
 } world = { .lock = LOCK_INIT(RANK_WORLD) };
 
 /* How long to wait for Ms in the runtime before trying to take Ps again. */
 #define RETRY_NS 50000
+/* Between a start of the world and the next stop there is at least this. */
+#define RUN_BETWEEN_NS 100000
 
 /* sched.lock held. */
 void world_p_stopped(struct p *pp)
@@ -60,8 +63,18 @@ static struct m *world_lock(struct m *mp)
 		return mp;
 	}
 	while (!lock_try(&world.lock))
-		mp = sched_yield_global(mp);
+		mp = sched_yield_local(mp);
 	return mp;
+}
+
+/* One stop right after the other would leave nobody any time to run: waking a
+ * thread takes longer than stopping it again. */
+static void let_it_run(void)
+{
+	int64_t ran = os_now() - world.started_at;
+
+	if (ran < RUN_BETWEEN_NS)
+		os_sleep(RUN_BETWEEN_NS - ran);
 }
 
 /* sched.lock held. Those that nobody runs are ours at once. */
@@ -99,7 +112,7 @@ static void take_all(struct p *own)
 	for (int i = 0; i < sched.gomaxprocs; i++) {
 		struct p *pp = sched.all_p[i];
 
-		if (pp == own || load_acquire(&pp->status) != P_RUNNING || !p_take(pp))
+		if (pp == own || load_acquire(&pp->status) == P_STOPPED || !p_take(pp))
 			continue;
 		lock_acquire(&sched.lock);
 		world_p_stopped(pp);
@@ -112,6 +125,7 @@ struct m *world_stop(struct m *mp)
 	bool done;
 
 	mp = world_lock(mp);
+	let_it_run();
 	lock_acquire(&sched.lock);
 	store_seqcst(&sched.stopping, 1);
 	world.wait = sched.gomaxprocs;
@@ -151,7 +165,8 @@ static void make_ps(int n)
 	}
 	/* release: the array is whole; pairs with the acquire of gomaxprocs */
 	store_release(&sched.all_p, all);
-	sched.all_p_n = n;
+	/* release: of the array too; pairs with load_acquire in counts_sum */
+	store_release(&sched.all_p_n, n);
 }
 
 void world_make(int procs)
@@ -194,10 +209,14 @@ struct m *world_start(struct m *mp, int procs)
 {
 	struct p *busy = NULL;
 
+	for (int i = procs; i < sched.gomaxprocs; i++)
+		timers_move(sched.all_p[i], sched.all_p[0]);
 	lock_acquire(&sched.lock);
 	make_ps(procs);
 	for (int i = procs; i < sched.gomaxprocs; i++)
 		retire(sched.all_p[i]);
+	if (procs < sched.gomaxprocs)
+		m_idle_reconsider();
 	store_release(&sched.gomaxprocs, procs);
 	if (mp->p && mp->p->id >= procs) {
 		p_unbind(mp);
@@ -216,6 +235,7 @@ struct m *world_start(struct m *mp, int procs)
 		lock_acquire(&sched.lock);
 		m_start_unlock(pp, false);
 	}
+	world.started_at = os_now();
 	lock_release(&world.lock);
 	fence_seqcst();
 	wake();

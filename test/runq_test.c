@@ -18,7 +18,7 @@ static struct p *make_p(int id)
 	memset(pp, 0, sizeof *pp);
 	pp->id = id;
 	pp->fair_in = FAIR_PERIOD_PICKS;
-	sched.gomaxprocs = 1;
+	sched.gomaxprocs = 4;	/* so that the queues are shared */
 	return pp;
 }
 

@@ -262,7 +262,7 @@ static void test_capture(void (*fn)(void), const char *const *argv, struct test_
 __attribute__((unused))
 static void test_run_child(void (*fn)(void), struct test_output *o)
 {
-	test_capture(fn, NULL, o);
+	test_capture(fn, (const char *const[]){ NULL }, o);
 }
 
 /* argv is NULL-terminated. TEST_LAUNCHER in the environment is the command, in

@@ -19,11 +19,18 @@ const (
 )
 
 var workloads = map[string]func(){
-	"chain":  chain,
-	"fib":    fibonacci,
-	"memory": memory,
-	"spawn":  spawn,
-	"yield":  yield,
+	"buffered":   buffered,
+	"chain":      chain,
+	"fib":        fibonacci,
+	"manytomany": manytomany,
+	"memory":     memory,
+	"pingpong":   pingpong,
+	"prodcons":   prodcons,
+	"select":     selectWorkload,
+	"sieve":      sieve,
+	"skynet":     skynetWorkload,
+	"spawn":      spawn,
+	"yield":      yield,
 }
 
 func main() {

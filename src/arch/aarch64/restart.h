@@ -1,0 +1,16 @@
+/*
+ * restart.h (aarch64) - a system call that our signal interrupted.
+ *
+ * Here the result has overwritten the call's first argument, which cannot be had
+ * back: a call that the kernel does not restart by itself fails with EINTR in
+ * the rare case that the thread fell asleep between the look and the signal.
+ */
+#ifndef GORO_ARCH_RESTART_H
+#define GORO_ARCH_RESTART_H
+
+static inline void restart_interrupted(void *ucontext)
+{
+	(void)ucontext;
+}
+
+#endif

@@ -1,0 +1,666 @@
+/*
+ * ctx.c - contexts: cancellations, deadlines and values, handed down a tree.
+ *
+ * Every context is a node that can be cancelled, and those below it with it,
+ * except the background and those made by goro_ctx_without_cancel (never). A
+ * context costs no goroutine; a deadline costs a timer while it is in the future.
+ *
+ * Locks
+ *
+ * Each node has a lock for its own state and for the list of its children. A
+ * thread holds at most one of them, and under it at most the lock of the node's
+ * channel and those of timers and of the scheduler; so there is no order among
+ * nodes to keep, and a cancellation that comes from above cannot meet one from
+ * below halfway.
+ *
+ * Cancelling a tree
+ *
+ * walk_step goes through the tree depth first: it marks a node, goes down to its
+ * first child, and takes a child off its parent's list when nothing is left below
+ * it. It holds no lock from step to step, only references to the nodes from the
+ * top down to where it is; a lock is held for as long as one node takes.
+ *
+ *	- A child is linked only below a node that is not marked, so that nothing
+ *	  is added below a marked one.
+ *	- A child is unlinked by a walk only when all below it is marked. So a
+ *	  walk that finds a node without children knows that all below it is
+ *	  marked, whoever did it: when goro_ctx_cancel returns, everything below
+ *	  is done, also if another one was first and is not finished yet.
+ *	- Walks that meet help each other: each step can be made by anybody.
+ *
+ * The last is also how a timer, which must not take long, gets away with a large
+ * tree: after so many steps it leaves the rest to a goroutine that begins anew.
+ *
+ * Lifetimes
+ *
+ * A child holds a reference to its parent; the parent's list of children holds
+ * none. A walk takes one, if there are any left (ref_if_alive); a child without
+ * references is on its way out, has nobody below it, and is passed over.
+ *
+ * Where the last reference is dropped inside the runtime, where memory cannot be
+ * freed, the node is put on a list that the next call from user code sees to.
+ *
+ * A function to be run when the context is done does not refer to it like a user:
+ * it holds its memory only, so that the last user's leaving cancels the context
+ * and runs the function.
+ *
+ * Rejected: holding the parent's lock while the children are cancelled, as Go
+ * does: whoever wants to make a child of the root waits while a hundred thousand
+ * others are cancelled, and here it is a thread with its P that would wait. One
+ * lock a tree, for the same reason.
+ */
+#include <errno.h>
+#include <goro.h>
+#include <stdlib.h>
+
+#include "chan.h"
+#include "deadline.h"
+#include "os.h"
+#include "panic.h"
+
+/* Steps after which a walk lets others run; and a timer's leaves off. */
+#define BREATHE_STEPS 64
+#define FIRE_STEPS 64
+/* A function that could not be started, for lack of memory, is tried again. */
+#define RETRY_NS (1 * GORO_MILLISECOND)
+
+struct goro_ctx {
+	/* Constant. */
+	goro_ctx *parent;	/* NULL: the background */
+	goro_ctx *up;		/* the parent if that can be done, else NULL */
+	const void *key;
+	void *value;
+	int64_t deadline;	/* its own or one from above */
+	bool never;		/* is never done */
+
+	uint32_t refs;		/* atomic: of users and children */
+	uint32_t holds;		/* atomic: of its memory, by all refs together, each func */
+
+	/* Under the lock. */
+	struct lock lock;
+	int err, cause;		/* err: release, after cause; 0: not done */
+	goro_chan *done;	/* release; made when asked for */
+	goro_ctx *children;
+	goro_ctx_func *funcs;
+
+	/* Under up's lock: its list of children. */
+	goro_ctx *next, **at;	/* at: the pointer to us; NULL: not linked */
+
+	goro_ctx *dead_next;
+	struct timer timer;	/* started under the lock */
+};
+
+struct goro_ctx_func {
+	goro_ctx *ctx;
+	goro_ctx_func *next, **at;	/* under ctx's lock; NULL: not linked */
+	void (*fn)(void *);
+	void *arg;
+	void *caller;
+	uint32_t refs;		/* the user's handle; the run that may come */
+	struct timer timer;	/* to try again to start it */
+};
+
+static goro_ctx background = {
+	.never = true,
+	.deadline = GORO_FOREVER,
+	.refs = 1,
+	.holds = 1,
+	.lock = LOCK_INIT(RANK_CTX),
+};
+
+/* The lists of children and of functions are made in the same way. x: a variable. */
+#define LIST_PUT(head, x)                               \
+	do {                                            \
+		(x)->next = *(head);                    \
+		(x)->at = (head);                       \
+		if ((x)->next)                          \
+			(x)->next->at = &(x)->next;     \
+		*(head) = (x);                          \
+	} while (0)
+#define LIST_REMOVE(x)                                  \
+	do {                                            \
+		*(x)->at = (x)->next;                   \
+		if ((x)->next)                          \
+			(x)->next->at = (x)->at;        \
+		(x)->at = NULL;                         \
+	} while (0)
+
+/* ------------------------------------------------------------------ marking */
+
+static void func_run(void *arg);
+
+static void func_launch(struct m *mp, goro_ctx_func *f)
+{
+	if (!g_launch_call(mp, func_run, f, f->caller))
+		timer_start(mp, &f->timer, os_now() + RETRY_NS);
+}
+
+static void fire_func(struct m *mp, struct timer *t, int64_t now)
+{
+	(void)now;
+	func_launch(mp, (goro_ctx_func *)((char *)t - offsetof(goro_ctx_func, timer)));
+	timer_fired(t);
+}
+
+/* What a cancellation leaves to be done after the unlock. */
+struct aftermath {
+	struct waiter *waited;
+	goro_ctx_func *funcs;
+};
+
+/* Lock held. Who sees err waits for the channel to be closed: see settle. */
+static void mark(goro_ctx *c, int err, int cause, struct aftermath *a)
+{
+	c->cause = cause;
+	/* release: cause; pairs with load_acquire in goro_ctx_err, .._cause */
+	store_release(&c->err, err);
+	if (c->done)
+		chan_close_now(c->done, &a->waited);
+	timer_try_stop(&c->timer);
+	a->funcs = c->funcs;
+	c->funcs = NULL;
+	for (goro_ctx_func *f = a->funcs; f; f = f->next)
+		f->at = NULL;
+}
+
+static void see_to(struct m *mp, struct aftermath *a)
+{
+	chan_ready_all(mp, a->waited);
+	while (a->funcs) {
+		goro_ctx_func *f = a->funcs;
+
+		a->funcs = f->next;
+		func_launch(mp, f);
+	}
+}
+
+/* ------------------------------------------------------------- the walk down */
+
+static bool ref_if_alive(goro_ctx *c)
+{
+	uint32_t n = load_relaxed(&c->refs);
+
+	while (n > 0)
+		if (cas_relaxed(&c->refs, &n, n + 1))
+			return true;
+	return false;
+}
+
+static goro_ctx *dead;
+
+/* In the runtime. The caller's reference; the last one leaves c to reap. */
+static void drop(goro_ctx *c)
+{
+	/* acqrel: who takes it down has seen what the others did; pairs with itself */
+	if (fetch_add_acqrel(&c->refs, (uint32_t)-1) != 1)
+		return;
+	c->dead_next = load_relaxed(&dead);
+	/* release: the node; pairs with exchange_acqrel in reap */
+	while (!cas_release(&dead, &c->dead_next, c))
+		;
+}
+
+/* Lock held. */
+static goro_ctx *first_child(goro_ctx *c)
+{
+	goro_ctx *child;
+
+	while ((child = c->children) && !ref_if_alive(child))
+		LIST_REMOVE(child);
+	return child;
+}
+
+/* Marks c, unless it is. A child that is left, referenced; or NULL. */
+static goro_ctx *visit(struct m *mp, goro_ctx *c, int err, int cause)
+{
+	struct aftermath a = { 0 };
+	goro_ctx *child;
+
+	lock_acquire(&c->lock);
+	if (!c->err)
+		mark(c, err, cause, &a);
+	child = first_child(c);
+	lock_release(&c->lock);
+	see_to(mp, &a);
+	return child;
+}
+
+static void unlink_from_parent(goro_ctx *c)
+{
+	if (!c->up)
+		return;
+	lock_acquire(&c->up->lock);
+	if (c->at)
+		LIST_REMOVE(c);
+	lock_release(&c->up->lock);
+}
+
+struct walk {
+	goro_ctx *top, *at;	/* from below top to at: referenced */
+	int err, cause;
+};
+
+/* False: all of it is marked. */
+static bool walk_step(struct m *mp, struct walk *w)
+{
+	goro_ctx *at = w->at, *child = visit(mp, at, w->err, w->cause);
+
+	if (child) {
+		w->at = child;
+		return true;
+	}
+	unlink_from_parent(at);
+	if (at == w->top)
+		return false;
+	w->at = at->up;
+	drop(at);
+	return true;
+}
+
+static void walk_leave_off(struct walk *w)
+{
+	while (w->at != w->top) {
+		goro_ctx *at = w->at;
+
+		w->at = at->up;
+		drop(at);
+	}
+}
+
+/* --------------------------------------------------------- references, ends */
+
+static void release_memory(goro_ctx *c)
+{
+	/* acqrel: who frees has seen what the others did; pairs with itself */
+	if (fetch_add_acqrel(&c->holds, (uint32_t)-1) == 1)
+		free(c);
+}
+
+/* No references, hence no children: c is done, and goes. */
+static void take_down(goro_ctx *c)
+{
+	struct m *mp = rt_enter();
+
+	if (!c->never)
+		visit(mp, c, -ECANCELED, -ECANCELED);
+	timer_stop(&c->timer);
+	unlink_from_parent(c);
+	rt_exit(mp);
+	goro_chan_unref(c->done);
+	release_memory(c);
+}
+
+static bool is_last_ref(goro_ctx *c)
+{
+	/* acqrel: who takes it down has seen what the others did; pairs with itself */
+	return c != &background && fetch_add_acqrel(&c->refs, (uint32_t)-1) == 1;
+}
+
+/* c has no references; nor, perhaps, have those above it when it is gone. */
+static void take_down_chain(goro_ctx *c)
+{
+	do {
+		goro_ctx *parent = c->parent;
+
+		take_down(c);
+		c = parent;
+	} while (is_last_ref(c));
+}
+
+/* In user code: sees to what the runtime could not. */
+static void reap(void)
+{
+	goro_ctx *c;
+
+	while (unlikely(load_relaxed(&dead) != NULL)) {
+		/* acquire: the nodes; pairs with cas_release in drop */
+		c = exchange_acquire(&dead, NULL);
+		while (c) {
+			goro_ctx *next = c->dead_next;
+
+			take_down_chain(c);
+			c = next;
+		}
+	}
+}
+
+goro_ctx *goro_ctx_ref(goro_ctx *c)
+{
+	if (c && c != &background)
+		fetch_add_relaxed(&c->refs, 1);
+	return c;
+}
+
+void goro_ctx_unref(goro_ctx *c)
+{
+	if (c && is_last_ref(c))
+		take_down_chain(c);
+	reap();
+}
+
+/* --------------------------------------------------------------- cancelling */
+
+/* Whom the channel wakes may drop the caller's own reference. */
+static void cancel(goro_ctx *c, int err, int cause)
+{
+	struct walk w = { .top = c, .at = c, .err = err, .cause = cause };
+	struct m *mp;
+
+	if (c->never)
+		return;
+	goro_ctx_ref(c);
+	mp = rt_enter();
+	for (unsigned n = 1; walk_step(mp, &w); n++)
+		if (n % BREATHE_STEPS == 0) {
+			rt_exit(mp);
+			mp = rt_enter();
+		}
+	rt_exit(mp);
+	goro_ctx_unref(c);
+}
+
+void goro_ctx_cancel(goro_ctx *c)
+{
+	cancel(c, -ECANCELED, -ECANCELED);
+}
+
+void goro_ctx_cancel_cause(goro_ctx *c, int cause)
+{
+	cancel(c, -ECANCELED, cause ? cause : -ECANCELED);
+}
+
+static void finish_cancel(void *arg)
+{
+	goro_ctx *c = arg;
+
+	cancel(c, c->err, c->cause);
+	goro_ctx_unref(c);
+}
+
+/* The rest of a walk from c, which is marked, to a goroutine. */
+static bool hand_over(struct m *mp, goro_ctx *c)
+{
+	if (!ref_if_alive(c))
+		return false;
+	if (g_launch_call(mp, finish_cancel, c, __builtin_return_address(0)))
+		return true;
+	drop(c);
+	return false;
+}
+
+static void fire_deadline(struct m *mp, struct timer *t, int64_t now)
+{
+	goro_ctx *c = (goro_ctx *)((char *)t - offsetof(goro_ctx, timer));
+	struct walk w = { .top = c, .at = c, .err = -ETIMEDOUT, .cause = -ETIMEDOUT };
+
+	(void)now;
+	for (unsigned n = 1; walk_step(mp, &w); n++)
+		if (n == FIRE_STEPS && hand_over(mp, c)) {
+			walk_leave_off(&w);
+			break;
+		}
+	timer_fired(t);
+}
+
+/* ------------------------------------------------------------------- making */
+
+static goro_ctx *ctx_make(goro_ctx *parent)
+{
+	goro_ctx *c;
+
+	if (!parent)
+		goro_panic("cannot create context from nil parent");
+	reap();
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->parent = goro_ctx_ref(parent);
+	c->up = parent->never ? NULL : parent;
+	c->deadline = parent->deadline;
+	c->refs = 1;
+	c->holds = 1;
+	c->lock = (struct lock)LOCK_INIT(RANK_CTX);
+	return c;
+}
+
+/* c is cancelled with its parent from here on; now, if that is done already. */
+static goro_ctx *ctx_link(goro_ctx *c)
+{
+	goro_ctx *up = c->up;
+	struct m *mp;
+
+	if (!up)
+		return c;
+	mp = rt_enter();
+	lock_acquire(&up->lock);
+	if (up->err) {
+		c->cause = up->cause;
+		c->err = up->err;
+	} else {
+		LIST_PUT(&up->children, c);
+	}
+	lock_release(&up->lock);
+	rt_exit(mp);
+	return c;
+}
+
+goro_ctx *goro_ctx_background(void)
+{
+	return &background;
+}
+
+goro_ctx *goro_ctx_with_cancel(goro_ctx *parent)
+{
+	goro_ctx *c = ctx_make(parent);
+
+	return c ? ctx_link(c) : NULL;
+}
+
+static void start_deadline(goro_ctx *c)
+{
+	struct m *mp = rt_enter();
+
+	lock_acquire(&c->lock);
+	if (!c->err) {
+		c->timer.fire = fire_deadline;
+		timer_start(mp, &c->timer, c->deadline);
+	}
+	lock_release(&c->lock);
+	rt_exit(mp);
+}
+
+goro_ctx *goro_ctx_with_deadline(goro_ctx *parent, int64_t deadline)
+{
+	goro_ctx *c = ctx_make(parent);
+
+	if (!c)
+		return NULL;
+	if (deadline >= c->deadline)
+		return ctx_link(c);
+	c->deadline = deadline;
+	ctx_link(c);
+	if (deadline <= os_now())
+		cancel(c, -ETIMEDOUT, -ETIMEDOUT);
+	else
+		start_deadline(c);
+	return c;
+}
+
+goro_ctx *goro_ctx_with_timeout(goro_ctx *parent, int64_t ns)
+{
+	return goro_ctx_with_deadline(parent, deadline_after(os_now(), ns));
+}
+
+goro_ctx *goro_ctx_with_value(goro_ctx *parent, const void *key, void *value)
+{
+	goro_ctx *c;
+
+	if (parent && !key)
+		goro_panic("nil key");
+	c = ctx_make(parent);
+	if (!c)
+		return NULL;
+	c->key = key;
+	c->value = value;
+	return ctx_link(c);
+}
+
+goro_ctx *goro_ctx_without_cancel(goro_ctx *parent)
+{
+	goro_ctx *c = ctx_make(parent);
+
+	if (!c)
+		return NULL;
+	c->never = true;
+	c->up = NULL;
+	c->deadline = GORO_FOREVER;
+	return c;
+}
+
+/* ------------------------------------------------------------------- asking */
+
+/* Who knows that c is done finds its channel closed: between the two its
+ * canceller holds the lock. */
+static void settle(goro_ctx *c)
+{
+	goro_chan *done = load_acquire(&c->done);
+	struct m *mp;
+
+	if (!done || load_acquire(&done->closed))
+		return;
+	mp = rt_enter();
+	lock_acquire(&c->lock);
+	lock_release(&c->lock);
+	rt_exit(mp);
+}
+
+int goro_ctx_err(goro_ctx *c)
+{
+	/* acquire: pairs with store_release in mark */
+	int err = load_acquire(&c->err);
+
+	if (unlikely(err))
+		settle(c);
+	return err;
+}
+
+int goro_ctx_cause(goro_ctx *c)
+{
+	return goro_ctx_err(c) ? c->cause : 0;
+}
+
+int64_t goro_ctx_deadline(goro_ctx *c)
+{
+	return c->deadline;
+}
+
+void *goro_ctx_value(goro_ctx *c, const void *key)
+{
+	while (c && c->key != key)
+		c = c->parent;
+	return c ? c->value : NULL;
+}
+
+/* made becomes c's channel, unless it has one. Which one it is. */
+static goro_chan *set_done(goro_ctx *c, goro_chan *made)
+{
+	struct m *mp = rt_enter();
+	goro_chan *done;
+
+	lock_acquire(&c->lock);
+	done = c->done;
+	if (!done) {
+		done = made;
+		made->closed = c->err != 0;
+		/* release: the channel; pairs with load_acquire in goro_ctx_done */
+		store_release(&c->done, made);
+	}
+	lock_release(&c->lock);
+	rt_exit(mp);
+	return done;
+}
+
+goro_chan *goro_ctx_done(goro_ctx *c)
+{
+	goro_chan *done = load_acquire(&c->done), *made;
+
+	if (done || c->never)
+		return done;
+	made = goro_chan_make(0, 0);
+	if (!made)
+		goro_panic("runtime error: out of memory");
+	done = set_done(c, made);
+	if (done != made)
+		goro_chan_unref(made);
+	return done;
+}
+
+/* ---------------------------------------------------------------- functions */
+
+static void func_unref(goro_ctx_func *f)
+{
+	/* acqrel: who frees has seen what the other did; pairs with itself */
+	if (fetch_add_acqrel(&f->refs, (uint32_t)-1) != 1)
+		return;
+	release_memory(f->ctx);
+	free(f);
+}
+
+/* A goroutine of its own. */
+static void func_run(void *arg)
+{
+	goro_ctx_func *f = arg;
+	void (*fn)(void *) = f->fn;
+	void *fn_arg = f->arg;
+
+	timer_wait_fired(&f->timer);
+	func_unref(f);
+	fn(fn_arg);
+}
+
+goro_ctx_func *goro_ctx_after_func(goro_ctx *c, void (*fn)(void *), void *arg)
+{
+	goro_ctx_func *f;
+	struct m *mp;
+	bool now;
+
+	if (!fn)
+		goro_panic("go of nil func value");
+	f = malloc(sizeof *f);
+	if (!f)
+		return NULL;
+	*f = (goro_ctx_func){ .ctx = c, .fn = fn, .arg = arg, .refs = 2,
+	                      .caller = __builtin_return_address(0),
+	                      .timer = { .fire = fire_func } };
+	fetch_add_relaxed(&c->holds, 1);
+	mp = rt_enter();
+	lock_acquire(&c->lock);
+	now = c->err != 0;
+	if (!now)
+		LIST_PUT(&c->funcs, f);
+	lock_release(&c->lock);
+	if (now)
+		func_launch(mp, f);
+	rt_exit(mp);
+	return f;
+}
+
+bool goro_ctx_func_stop(goro_ctx_func *f)
+{
+	struct m *mp;
+	bool in_time;
+
+	if (!f)
+		return false;
+	mp = rt_enter();
+	lock_acquire(&f->ctx->lock);
+	in_time = f->at != NULL;
+	if (in_time)
+		LIST_REMOVE(f);
+	lock_release(&f->ctx->lock);
+	rt_exit(mp);
+	if (in_time)
+		func_unref(f);		/* the run that will not come */
+	func_unref(f);
+	return in_time;
+}

@@ -1,0 +1,102 @@
+/*
+ * group.c - goroutines that work on one thing together, as
+ * golang.org/x/sync/errgroup.
+ *
+ * Made of the parts there are: a context to cancel, a waitgroup to wait on, and
+ * for a limit a channel with room for that many, in which each goroutine of the
+ * group has an element. The last thing that a goroutine does with the group is
+ * Done on the waitgroup, after which the group may be gone.
+ */
+#include <errno.h>
+#include <goro.h>
+#include <stdlib.h>
+
+#include "atomic.h"
+
+struct goro_group {
+	goro_ctx *ctx;
+	goro_chan *limit;	/* NULL: none */
+	goro_waitgroup wg;
+	int err;		/* the first; atomic */
+};
+
+goro_group *goro_group_make(goro_ctx *parent, int limit)
+{
+	goro_group *g = calloc(1, sizeof *g);
+
+	if (!g)
+		return NULL;
+	g->ctx = goro_ctx_with_cancel(parent ? parent : goro_ctx_background());
+	if (limit > 0)
+		g->limit = goro_chan_make(0, (size_t)limit);
+	if (g->ctx && (g->limit || limit <= 0))
+		return g;
+	goro_ctx_unref(g->ctx);
+	goro_chan_unref(g->limit);
+	free(g);
+	return NULL;
+}
+
+goro_ctx *goro_group_ctx(goro_group *g)
+{
+	return g->ctx;
+}
+
+static void leave(void *arg)
+{
+	goro_group *g = arg;
+
+	if (g->limit)
+		goro_chan_recv(g->limit, NULL);
+	goro_waitgroup_done(&g->wg);
+}
+
+/* Leaves by a defer: so does fn if it ends by goexit. */
+static void member(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
+{
+	int err, none = 0;
+
+	goro_defer(leave, g);
+	err = fn(g->ctx, arg);
+	if (err != 0 && cas_acqrel(&g->err, &none, err))
+		goro_ctx_cancel_cause(g->ctx, err);
+}
+
+/* There is room for it. */
+static int start(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
+{
+	int err;
+
+	goro_waitgroup_add(&g->wg, 1);
+	err = goro_go(member, g, fn, arg);
+	if (err < 0)
+		leave(g);
+	return err;
+}
+
+int goro_group_go(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
+{
+	if (g->limit)
+		goro_chan_send(g->limit, NULL);
+	return start(g, fn, arg);
+}
+
+bool goro_group_try_go(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
+{
+	if (g->limit && !goro_chan_try_send(g->limit, NULL))
+		return false;
+	return start(g, fn, arg) == 0;
+}
+
+int goro_group_wait(goro_group *g)
+{
+	int err;
+
+	goro_waitgroup_wait(&g->wg);
+	err = g->err;
+	goro_ctx_cancel_cause(g->ctx, err);
+	goro_ctx_unref(g->ctx);
+	goro_chan_unref(g->limit);
+	free(g);
+	return err;
+}

@@ -1,0 +1,285 @@
+/*
+ * idle.c - threads without work: asleep, woken with a P, ended.
+ *
+ * Idle Ms sleep on a note each, last in first out, so that those in excess stay
+ * at the bottom, where they end after a while. As many as there are Ps, and a
+ * few more, never do: an idle process has no timeouts running.
+ *
+ * The keeper
+ *
+ * One of the idle Ms, the keeper, sleeps no longer than until the earliest timer
+ * while a P is idle to run it. (While none is, sysmon watches the timers.) It is
+ * the last to be woken for other work. Starting a timer that is due before the
+ * keeper looks pokes it: it is woken without a P and looks again.
+ *
+ *	starting a timer                keeper
+ *	heap's min_when = when          keeper_until = u
+ *	read keeper_until               read every heap's min_when
+ *	 when < it: poke                 one < u: choose a new u
+ *
+ * Both sides store before they load, sequentially consistently, so one of the
+ * two sees the other's. An M that makes a P idle while another M is the keeper
+ * pokes it likewise, since it may sleep without a limit for lack of an idle P.
+ */
+#include "os.h"
+#include "runq.h"
+#include "runtime.h"
+
+/* Idle threads beyond the Ps that are kept for good. */
+#define IDLE_SPARE 2
+
+/* ---------------------------------------------------------------- the list */
+
+/* sched.lock held. */
+static void idle_put(struct m *mp)
+{
+	mp->idle_link = sched.idle_m;
+	sched.idle_m = mp;
+	sched.idle_m_n++;
+}
+
+/* sched.lock held. Off the idle list; false: somebody took it off already. */
+static bool idle_remove(struct m *mp)
+{
+	for (struct m **at = &sched.idle_m; *at; at = &(*at)->idle_link)
+		if (*at == mp) {
+			*at = mp->idle_link;
+			sched.idle_m_n--;
+			return true;
+		}
+	return false;
+}
+
+/* sched.lock held. */
+static void keeper_resign(struct m *mp)
+{
+	if (sched.keeper != mp)
+		return;
+	sched.keeper = NULL;
+	store_seqcst(&sched.keeper_until, TIMER_NEVER);
+}
+
+/* sched.lock held. The one that slept last, and the keeper only if there is no
+ * other. */
+static struct m *idle_take(void)
+{
+	struct m *mp = sched.idle_m;
+
+	if (mp && mp == sched.keeper && mp->idle_link)
+		mp = mp->idle_link;
+	if (mp) {
+		idle_remove(mp);
+		keeper_resign(mp);
+	}
+	return mp;
+}
+
+/* ------------------------------------------------------- handing a P over */
+
+/*
+ * The P is what counts, not the wake: a note may be woken by a poke as well, and
+ * the wake that belongs to a P may come after its M has seen the P and gone on,
+ * and be found by its next sleep. So every sleep on a note of an M is in a loop
+ * around what it waits for.
+ */
+void m_hand_p(struct m *to, struct p *pp)
+{
+	/* release: the P is whole, and ours no longer; pairs with m_await_p */
+	store_release(&to->next_p, pp);
+	note_wake(&to->park);
+}
+
+struct p *m_await_p(struct m *mp)
+{
+	struct p *pp;
+
+	while (!(pp = load_acquire(&mp->next_p)))
+		note_sleep(&mp->park);
+	store_relaxed(&mp->next_p, NULL);
+	store_relaxed(&sched.coarse_now, os_now());
+	return pp;
+}
+
+/* ---------------------------------------------------------------- starting */
+
+void m_start_unlock(struct p *pp, bool spinning)
+{
+	struct m *mp = idle_take();
+	struct g *gp;
+	bool spare;
+
+	check(lock_is_held(&sched.lock) && !pp->mp);
+	count_up(&pp->count.thread_wakeups, 1);
+	if (mp) {
+		mp->spinning = spinning;
+		spare = sched.want_spare && sched.idle_m_n == 0;
+		lock_release(&sched.lock);
+		m_hand_p(mp, pp);
+		if (spare)
+			m_spawn();
+		return;
+	}
+	if ((gp = globq_take_bound())) {
+		/* No M is free, but this one brings its own: it may hold the
+		 * lock that keeps the spawner from making another. */
+		sched.idle_m_locked--;
+		if (spinning)
+			fetch_add_seqcst(&sched.spinning, -1);
+		lock_release(&sched.lock);
+		m_hand_p(gp->locked_m, pp);
+		return;
+	}
+	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */
+	pp->spawn_spinning = spinning;
+	pp->link = sched.need_m;
+	sched.need_m = pp;
+	sched.need_m_n++;
+	lock_release(&sched.lock);
+	m_spawn();
+}
+
+struct p *need_m_take(void)
+{
+	struct p *pp = sched.need_m;
+
+	if (pp) {
+		sched.need_m = pp->link;
+		sched.need_m_n--;
+	}
+	return pp;
+}
+
+/* ---------------------------------------------------------------- sleeping */
+
+enum idle_end { IDLE_HANDED, IDLE_LOOK, IDLE_EXPIRED };
+
+/* Sleeps for at most ns (-1: no limit). How it ended: handed a P (and off the
+ * list); poked, or the time is up (and off the list, too). */
+static enum idle_end idle_sleep(struct m *mp, int64_t ns)
+{
+	bool woken = true, ours;
+
+	if (ns < 0)
+		note_sleep(&mp->park);
+	else
+		woken = note_sleep_for(&mp->park, ns);
+	lock_acquire(&sched.lock);
+	ours = idle_remove(mp);
+	if (ours)
+		keeper_resign(mp);
+	lock_release(&sched.lock);
+	if (ours)
+		return woken ? IDLE_LOOK : IDLE_EXPIRED;
+	return IDLE_HANDED;
+}
+
+/* How long the keeper may sleep; -1: without a limit. */
+static int64_t keeper_limit(void)
+{
+	int64_t until = TIMER_NEVER, earliest;
+
+	if (load_seqcst(&sched.idle_p_n) == 0)
+		return -1;
+	do {
+		earliest = timers_earliest();
+		until = earliest;
+		store_seqcst(&sched.keeper_until, until);
+	} while (timers_earliest() < until);
+	if (until == TIMER_NEVER)
+		return -1;
+	until -= os_now();
+	return until > 0 ? until : 0;
+}
+
+void m_poke_keeper(int64_t when)
+{
+	(void)when;
+	lock_acquire(&sched.lock);
+	if (sched.keeper) {
+		note_wake(&sched.keeper->park);
+		lock_release(&sched.lock);
+		return;
+	}
+	if (!sched.sysmon_asleep) {
+		sysmon_poke();
+		lock_release(&sched.lock);
+		return;
+	}
+	lock_release(&sched.lock);
+	fence_seqcst();
+	wake();
+}
+
+/* Each is poked and goes back to sleep, with a limit if it is in excess. */
+void m_idle_reconsider(void)
+{
+	check(lock_is_held(&sched.lock));
+	for (struct m *mp = sched.idle_m; mp; mp = mp->idle_link)
+		note_wake(&mp->park);
+}
+
+/* The keeper's time is up or it was poked: a P for the timers that are due. */
+static struct p *p_for_timers(void)
+{
+	struct p *pp = NULL;
+
+	if (timers_earliest() > os_now())
+		return NULL;
+	lock_acquire(&sched.lock);
+	if (!load_relaxed(&sched.stopping))
+		pp = p_idle_get();
+	lock_release(&sched.lock);
+	return pp;
+}
+
+/* Onto the idle list, unless there is something to do at once: a P. */
+static struct p *go_idle(struct m *mp, bool *keeper, bool *excess)
+{
+	struct p *pp;
+
+	lock_acquire(&sched.lock);
+	if (mp->starting) {
+		mp->starting = false;
+		sched.m_starting--;
+	}
+	pp = need_m_take();
+	if (pp) {
+		mp->spinning = pp->spawn_spinning;
+		lock_release(&sched.lock);
+		return pp;
+	}
+	idle_put(mp);
+	if (!sched.keeper)
+		sched.keeper = mp;
+	else if (timers_earliest() < load_seqcst(&sched.keeper_until))
+		note_wake(&sched.keeper->park);
+	*keeper = sched.keeper == mp;
+	*excess = !*keeper && sched.idle_m_n > sched.gomaxprocs + IDLE_SPARE;
+	deadlock_check();
+	lock_release(&sched.lock);
+	return NULL;
+}
+
+bool m_stop(struct m *mp)
+{
+	bool keeper, excess;
+	struct p *pp;
+
+	check(!mp->p && !mp->spinning && !mp->locked_g);
+	while (!(pp = go_idle(mp, &keeper, &excess))) {
+		int64_t limit = keeper ? keeper_limit() : excess ? IDLE_THREAD_END_NS : -1;
+		enum idle_end end = idle_sleep(mp, limit);
+
+		if (end == IDLE_HANDED) {
+			pp = m_await_p(mp);
+			break;
+		}
+		if (end == IDLE_EXPIRED && excess)
+			return false;
+		pp = p_for_timers();
+		if (pp)
+			break;
+	}
+	p_bind(mp, pp);
+	return true;
+}

@@ -1,0 +1,33 @@
+/*
+ * linger.h - pauses for tests of races. Builds with checks only.
+ *
+ * linger() stands between two steps where somebody else may come in between,
+ * above all after the last access to an object that its user may now free. With
+ * GORO_DEBUG=linger=N every second one waits N microseconds, so that what is
+ * ordinarily a matter of nanoseconds happens every time.
+ */
+#ifndef GORO_LINGER_H
+#define GORO_LINGER_H
+
+#include "atomic.h"
+#include "debug.h"
+#include "os.h"
+
+static inline void linger(void)
+{
+#if GORO_CHECKS
+	static uint32_t turn;
+	int us = load_relaxed(&debug.linger);
+
+	if (us > 0 && fetch_add_relaxed(&turn, 1) % 2)
+		os_sleep(us * INT64_C(1000));
+#endif
+}
+
+/* For tests, which do the same thing many times: every 16th round lingers. */
+static inline void linger_round(int i)
+{
+	store_relaxed(&debug.linger, i % 16 == 0 ? 20 : 0);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * raw_file.h - open, read and close for code that runs in signal handlers
+ *
+ * libc's are async-signal-safe too, but they are cancellation points: a thread
+ * that somebody has cancelled would end in the middle of our handler. These are
+ * the bare system calls. They do set errno.
+ */
+#ifndef GORO_RAW_FILE_H
+#define GORO_RAW_FILE_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static inline int raw_open(const char *path)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+static inline ssize_t raw_read(int fd, void *buf, size_t size)
+{
+	return syscall(SYS_read, fd, buf, size);
+}
+
+static inline void raw_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * retake.c - a P whose goroutine blocks in the kernel, or runs for too long.
+ *
+ * sysmon looks at a P that has been in the same time slice for a while although
+ * somebody waits for it. There are three things to find:
+ *
+ *	- The M is in an announced call (goro_syscall_enter): the P is taken.
+ *	- The M sleeps in the kernel, unannounced: the P is taken, without a
+ *	  signal, so that no call of the program's fails with EINTR. A CPU clock
+ *	  that stands still is only a hint (it may wait for a CPU);
+ *	  /proc/self/task/TID/syscall settles it.
+ *	- It runs: when its slice is over it is asked to give way, and sent the
+ *	  preemption signal.
+ *
+ * The slice is 10 ms if only others like it wait (in the global queue), and 1 ms
+ * if somebody does who was just started or woken (the P's own queues), or a
+ * timer is due.
+ *
+ * After a P was taken the looks come every 50 us for a while: where one M blocks
+ * on a lock others soon will, and each waits for a look.
+ *
+ * An M whose P was taken goes on without one when its call returns. If it then
+ * computes instead of entering the runtime, it is stopped too, by the signal
+ * ("chase").
+ */
+#include "retake.h"
+
+#include <signal.h>
+
+#include "os.h"
+#include "runq.h"
+#include "runtime.h"
+
+static int quick_looks;		/* how many more come soon */
+
+/* ------------------------------------------------------------ is it asleep? */
+
+/* The thread sleeps in the kernel, for certain. */
+static bool asleep(struct m *mp)
+{
+	return os_thread_asleep(mp->tid, &mp->syscall_fd) > 0;
+}
+
+/* Its CPU clock has not moved since the last look. */
+static bool clock_stands(struct m *mp)
+{
+	int64_t cpu = os_thread_cpu(mp->tid);
+	bool stands = cpu - mp->cpu_seen < CLOCK_STANDS_NS;
+
+	mp->cpu_seen = cpu;
+	return stands;
+}
+
+/* ---------------------------------------------------------------- the deeds */
+
+/* True if there is an M to run a P that is taken; else one is asked for. A G
+ * that brings its own M will do: it may hold the very lock that the spawner
+ * waits for. */
+static bool somebody_to_run_it(void)
+{
+	if (load_relaxed(&sched.idle_m_n) > 0 || load_relaxed(&sched.bound.n) > 0)
+		return true;
+	store_relaxed(&sched.want_spare, 1);
+	m_spawn();
+	return false;
+}
+
+static bool take_and_hand_on(struct p *pp, struct m *mp)
+{
+	if (!somebody_to_run_it() || !p_take(pp))
+		return false;
+	mp->cpu_seen = os_thread_cpu(mp->tid);
+	count_up(&pp->count.handoffs, 1);
+	quick_looks = QUICK_LOOKS;
+	p_handoff(pp);
+	return true;
+}
+
+static void signal_thread(struct m *mp)
+{
+	if (exchange_acqrel(&mp->signalled, 1) == 0)
+		os_tgkill(mp->tid, SIG_PREEMPT);
+}
+
+static void ask_to_yield(struct m *mp)
+{
+	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
+	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it())
+		signal_thread(mp);
+}
+
+/* ------------------------------------------------------------------ the look */
+
+/* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
+static int64_t slice_of(const struct p *pp, int64_t now)
+{
+	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now)
+		return SLICE_SHORT_NS;
+	return globq_length() != 0 ? SLICE_NS : TIMER_NEVER;
+}
+
+/* When to look again at pp: ns from now. */
+static int64_t look_at(struct p *pp, int64_t now)
+{
+	struct m *mp = load_acquire(&pp->mp);
+	uint64_t tick = p_slices(pp);
+	uint32_t status = load_acquire(&pp->status);
+	int64_t slice, age;
+
+	if (!mp || (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL))
+		return TIMER_NEVER;
+	if (pp->seen_tick != tick || pp->seen_m != mp) {
+		pp->seen_tick = tick;
+		pp->seen_m = mp;
+		pp->seen_at = now;
+		mp->cpu_seen = 0;
+		store_relaxed(&mp->put_off, 0);
+	}
+	slice = slice_of(pp, now);
+	if (slice == TIMER_NEVER)
+		return TIMER_NEVER;
+	age = now - pp->seen_at;
+	if (P_STATUS_OF(status) == P_SYSCALL) {
+		if (age >= SYSCALL_GRACE_NS)
+			take_and_hand_on(pp, mp);
+		return LOOK_SOON_NS;
+	}
+	if (age >= LOOK_SOON_NS && clock_stands(mp) && load_acquire(&mp->state) == M_USER &&
+	    asleep(mp) && take_and_hand_on(pp, mp))
+		return LOOK_SOON_NS;
+	if (age < slice)
+		return quick_looks > 0 ? LOOK_SOON_NS : LOOK_NS;
+	if (load_acquire(&mp->state) == M_USER && asleep(mp)) {
+		take_and_hand_on(pp, mp);
+		return LOOK_SOON_NS;
+	}
+	ask_to_yield(mp);
+	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : LOOK_NS;
+}
+
+/* Ms that run on without a P: stopped once they have computed for a while. */
+static int64_t chase(void)
+{
+	if (load_relaxed(&sched.taken) == 0)
+		return TIMER_NEVER;
+	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
+		int64_t cpu;
+
+		if (!(load_acquire(&mp->attn) & ATTN_TAKEN) || mp->tid == 0)
+			continue;
+		cpu = os_thread_cpu(mp->tid);
+		if (cpu - mp->cpu_seen < CHASE_AFTER_NS)
+			continue;
+		mp->cpu_seen = cpu;
+		if (!asleep(mp))
+			signal_thread(mp);
+	}
+	return LOOK_NS;
+}
+
+int64_t retake_look(int64_t now)
+{
+	int64_t next = chase();
+
+	if (quick_looks > 0)
+		quick_looks--;
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
+		int64_t t = look_at(sched.all_p[i], now);
+
+		if (t < next)
+			next = t;
+	}
+	return next;
+}

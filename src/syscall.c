@@ -1,0 +1,82 @@
+/*
+ * syscall.c - announced blocking calls.
+ *
+ * An M in an announced call leaves its P behind in P_SYSCALL, marked with its
+ * own id, for anybody to take by a CAS: sysmon after 20 us if somebody waits, a
+ * thread that comes back from a call of its own and needs one, or who stops the
+ * world. Coming back, the M takes it again by the same CAS if nobody else has.
+ * (The id in it keeps a P that was taken, and left behind by another M since,
+ * from being mistaken for ours.) A call during which nobody wants the P costs a
+ * store and a CAS.
+ *
+ * Where somebody waits already and the call is known to block (goro_blocking),
+ * the P is handed on at once.
+ *
+ * The goroutine stays on its thread throughout: what it has to wait for in the
+ * end is its turn, see preempt.c.
+ */
+#include <goro.h>
+
+#include "preempt.h"
+#include "runq.h"
+#include "runtime.h"
+
+/* In state RUNTIME, with a P. */
+static inline void leave_p_behind(struct m *mp)
+{
+	store_relaxed(&mp->curg->status, G_SYSCALL);
+	store_relaxed(&mp->state, M_SYSCALL);
+	/* release: what we did to the P; pairs with cas_acqrel in p_take */
+	store_release(&mp->p->status, P_SYSCALL_OF(mp));
+}
+
+void goro_syscall_enter(void)
+{
+	struct m *mp = rt_enter();
+
+	if (likely(!mp->is_foreign))
+		leave_p_behind(mp);
+	else
+		rt_exit(mp);
+}
+
+void goro_syscall_exit(void)
+{
+	struct m *mp = m_self();
+	uint32_t left;
+
+	if (unlikely(load_relaxed(&mp->state) != M_SYSCALL))
+		return;		/* a plain thread, or not paired */
+	left = P_SYSCALL_OF(mp);
+	store_relaxed(&mp->state, M_RUNTIME);
+	store_relaxed(&mp->curg->status, G_RUNNING);
+	/* acquire: pairs with whoever gave it back the same; there is nobody */
+	if (unlikely(!mp->p || !cas_acquire(&mp->p->status, &left, P_RUNNING))) {
+		store_relaxed(&mp->p, NULL);
+		preempt_wait_turn(mp);
+	}
+	rt_exit(mp);
+}
+
+void goro_blocking(void (*fn)(void *), void *arg)
+{
+	struct m *mp = rt_enter();
+
+	if (mp->is_foreign) {
+		rt_exit(mp);
+		fn(arg);
+		return;
+	}
+	if (runq_empty(mp->p) && globq_length() == 0) {
+		leave_p_behind(mp);
+	} else {
+		struct p *pp = p_unbind(mp);
+
+		count_up(&pp->count.handoffs, 1);
+		store_relaxed(&mp->curg->status, G_SYSCALL);
+		store_relaxed(&mp->state, M_SYSCALL);
+		p_handoff(pp);
+	}
+	fn(arg);
+	goro_syscall_exit();
+}

@@ -1,0 +1,79 @@
+/*
+ * timer.h - timers inside the runtime. Defined in timer.c.
+ */
+#ifndef GORO_TIMER_H
+#define GORO_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock.h"
+
+struct g;
+struct m;
+struct p;
+struct timer;
+struct timers;
+
+#define TIMER_NEVER INT64_MAX
+/* The latest there is, 146 years after the system started: what is later becomes
+ * this, so that sums of times do not overflow. */
+#define TIMER_LAST (INT64_MAX / 2)
+
+/*
+ * Something to be done at a time. Embedded in what it belongs to; valid when
+ * zeroed. fire is called in state RUNTIME, without locks, on whichever P finds
+ * it due, must not wait, and calls timer_fired(t) as its last use of t (before
+ * it lets anybody go on who may start it again or free it).
+ */
+struct timer {
+	int64_t when;		/* while it waits: under the heap's lock */
+	void (*fire)(struct m *mp, struct timer *t, int64_t now);
+	struct timers *heap;	/* where it waits; NULL: nowhere */
+	uint32_t index;		/* in the heap */
+	uint32_t firing;	/* fire is being called */
+};
+
+/* The timers of a P, earliest first. */
+struct timers {
+	struct lock lock;
+	uint32_t n, room;
+	struct timer_entry *entry;
+	int64_t min_when;	/* TIMER_NEVER if empty; may be read without the lock */
+};
+
+void timers_init(struct timers *ts);
+
+/* Starts t, which waits nowhere, at when (past ones fire soon). */
+void timer_start(struct m *mp, struct timer *t, int64_t when);
+/* Stops t. True: it was waiting and will not fire. False: it had fired, and its
+ * fire is over when this returns. Not from its own fire. */
+bool timer_stop(struct timer *t);
+/* The same without waiting for a fire: false says no more than that t was not
+ * found waiting. For those who hold a lock that the fire takes. */
+bool timer_try_stop(struct timer *t);
+/* Waits for a fire that is under way to be over. Without locks. */
+void timer_wait_fired(const struct timer *t);
+
+static inline bool timer_is_firing(const struct timer *t)
+{
+	/* acquire: what its fire did; pairs with timer_fired */
+	return load_acquire(&t->firing);
+}
+
+static inline void timer_fired(struct timer *t)
+{
+	/* release: the fire is over; pairs with timer_is_firing */
+	store_release(&t->firing, 0);
+}
+
+/* The earliest time at which any P has a timer. */
+int64_t timers_earliest(void);
+bool timers_are_due(const struct p *pp);
+/* Fires what is due on pp, which any M with a P may do; now 0: looks at the
+ * clock if there is anything. True if anything fired. */
+bool timers_run(struct m *mp, struct p *pp, int64_t now);
+/* World stopped: moves the timers of a P that goes out of use to another. */
+void timers_move(struct p *from, struct p *to);
+
+#endif

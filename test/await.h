@@ -1,0 +1,61 @@
+/*
+ * await.h - waiting in tests for what others bring about, and sizes of work that
+ * suit the build.
+ */
+#ifndef GORO_TEST_AWAIT_H
+#define GORO_TEST_AWAIT_H
+
+#include <goro.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+#ifndef GORO_CHECKS
+#define GORO_CHECKS 0
+#endif
+
+/* Work for a release build; a part of it where every step costs a multiple. */
+#define SCALED(n) (TOOL_ASAN || TOOL_TSAN ? (n) / 10 : GORO_CHECKS ? (n) / 2 : (n))
+
+/* One round of waiting: lets the other goroutines run, and then, after a while,
+ * the other threads too. */
+static inline void await_round(unsigned *rounds)
+{
+	goro_gosched();
+	if (++*rounds > 100)
+		usleep(100);
+}
+
+/* Returns once cond holds; if it never does, the test's time limit shows where. */
+#define AWAIT(cond)                                     \
+	do {                                            \
+		unsigned await_rounds_ = 0;             \
+		while (!(cond))                         \
+			await_round(&await_rounds_);    \
+	} while (0)
+
+/* Waits without a call of goro's, so that the P stays where it is. */
+#define SPIN_UNTIL(cond)                                \
+	do {                                            \
+		while (!(cond))                         \
+			sched_yield();                  \
+	} while (0)
+
+/* After a call at the end of a function whose frame is to be seen in a trace. */
+#define NO_TAIL_CALL() __asm__ volatile("")
+
+/* For functions that are to be seen in a trace, under their own name. */
+#ifdef __clang__
+#define SEEN __attribute__((noinline))
+#else
+#define SEEN __attribute__((noipa))
+#endif
+
+static inline int64_t seconds(int n)
+{
+	return n * GORO_SECOND;
+}
+
+#endif

@@ -1,0 +1,382 @@
+/*
+ * dump_test.c - goro_dump shows all goroutines as they are, in Go's layout.
+ */
+/* test: procs */
+#include <goro.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "atomic.h"
+#include "await.h"
+#include "test.h"
+
+static int counter;
+static volatile bool stop;
+static int dump_line, park_line, start_line;
+
+#define DUMP(f) (dump_line = __LINE__, goro_dump(f))
+
+/* All of it, as a string. */
+SEEN static char *dump(void)
+{
+	char *text;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	DUMP(f);
+	fclose(f);
+	return text;
+}
+
+/* "\n\t.../dump_test.c:LINE +0x" */
+static void shows_line(const char *text, int line)
+{
+	char place[64];
+
+	snprintf(place, sizeof place, "/dump_test.c:%d +0x", line);
+	CHECK_CONTAINS(text, place);
+}
+
+static int times(const char *text, const char *needle)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, needle)); text++)
+		n++;
+	return n;
+}
+
+/* The part about the first goroutine with this in it, from its header to the
+ * empty line. */
+static char *section(const char *text, const char *needle)
+{
+	const char *at = strstr(text, needle), *end;
+
+	if (!at)
+		FAIL("no goroutine with \"%s\" in \"%s\"", needle, text);
+	while (at > text && strncmp(at, "goroutine ", 10) != 0)
+		at--;
+	end = strstr(at, "\n\n");
+	return strndup(at, end ? (size_t)(end + 1 - at) : strlen(at));
+}
+
+SEEN static void park_here(goro_chan *c)
+{
+	fetch_add_seqcst(&counter, 1);
+	park_line = __LINE__ + 1;
+	goro_chan_recv(c, NULL);
+	NO_TAIL_CALL();
+}
+
+/* Parked, not only on its way: seen by its state in a dump. */
+static char *dump_when_parked(const char *header, int n)
+{
+	char *text = dump();
+
+	while (times(text, header) < n) {
+		free(text);
+		goro_gosched();
+		text = dump();
+	}
+	return text;
+}
+
+GO_TEST(the_running_goroutine_shows_where_it_calls_from)
+{
+	char *own = section(dump(), "goroutine 1 [running]:\n");
+
+	CHECK_CONTAINS(own, "\ngoro_dump(...)\n\t");
+	CHECK_CONTAINS(own, "\ndump(...)\n\t");
+	shows_line(own, dump_line);
+	CHECK_CONTAINS(own, "\ntest_body_the_running_goroutine_shows_where_it_calls_from(...)\n\t");
+	CHECK(!strstr(own, "created by"));
+}
+
+GO_TEST(a_parked_goroutine_shows_why_where_and_whose)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	char *s;
+
+	start_line = __LINE__ + 1;
+	go(park_here, c);
+	s = section(dump_when_parked("[chan receive]:\n", 1), "[chan receive]:\n");
+	CHECK_CONTAINS(s, "]:\ngoro_chan_recv(...)\n\t");
+	CHECK_CONTAINS(s, "\npark_here(...)\n\t");
+	shows_line(s, park_line);
+	CHECK_CONTAINS(s, "\ncreated by test_body_a_parked_goroutine_shows_why_where_and_whose"
+	                  " in goroutine 1\n\t");
+	shows_line(s, start_line);
+	CHECK(!strstr(s, "g_start"));
+}
+
+SEEN static void wait_on(goro_waitgroup *wg)
+{
+	goro_waitgroup_wait(wg);
+}
+
+SEEN static void send_on(goro_chan *c)
+{
+	goro_chan_send(c, &(int){ 1 });
+}
+
+GO_TEST(each_wait_has_its_reason)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_waitgroup_add(&wg, 1);
+	go(wait_on, &wg);
+	go(send_on, goro_chan_of(int, 0));
+	go(send_on, NULL);
+	go(park_here, NULL);
+	dump_when_parked(" [sync.WaitGroup.Wait]:\n", 1);
+	dump_when_parked(" [chan send]:\n", 1);
+	dump_when_parked(" [chan send (nil chan)]:\n", 1);
+	dump_when_parked(" [chan receive (nil chan)]:\n", 1);
+}
+
+static void lock_and_park(goro_chan *c)
+{
+	goro_lock_os_thread();
+	goro_set_name("tied");
+	goro_chan_recv(c, NULL);
+}
+
+static void park_arg(void *c)
+{
+	goro_chan_recv(c, NULL);
+}
+
+GO_TEST(names_and_locked_threads_are_shown)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	struct goro_attr attr = { .name = "worker 7" };
+	char *text;
+
+	go(lock_and_park, c);
+	goro_go_attr(&attr, park_arg, c);
+	goro_set_name("main");
+	text = dump_when_parked("[chan receive", 2);
+	CHECK_CONTAINS(text, " [chan receive, locked to thread, \"tied\"]:\n");
+	CHECK_CONTAINS(text, " [chan receive, \"worker 7\"]:\n");
+	CHECK_CONTAINS(text, "goroutine 1 [running, \"main\"]:\n");
+	goro_set_name(NULL);
+	CHECK_CONTAINS(dump(), "goroutine 1 [running]:\n");
+}
+
+SEEN static void never_run(void)
+{
+	fetch_add_seqcst(&counter, 1);
+}
+
+/* Go shows the function it will run, and so should we. */
+GO_TEST(a_goroutine_that_has_not_run_yet_is_shown)
+{
+	char *text, *s;
+
+	goro_gomaxprocs(1);
+	do {			/* until the calls of ours have not given way */
+		go(never_run);
+		text = dump();
+	} while (!strstr(text, " [runnable]:\n"));
+	s = section(text, " [runnable]:\n");
+	CHECK_CONTAINS(s, "created by test_body_a_goroutine_that_has_not_run_yet_is_shown in goroutine 1\n");
+	CHECK_CONTAINS(s, "]:\nnever_run(...)\n");
+}
+
+SEEN static void spin(void)
+{
+	fetch_add_seqcst(&counter, 1);
+	while (!stop)
+		;
+}
+
+GO_TEST(one_that_runs_on_another_thread_shows_where)
+{
+	char *s;
+
+	goro_gomaxprocs(4);
+	go(spin);
+	SPIN_UNTIL(load_seqcst(&counter) == 1);
+	s = dump();
+	s = section(s, "\nspin(...)\n\t");
+	CHECK_CONTAINS(s, "]:\nspin(...)\n\t");
+	CHECK(!strstr(s, "locked to thread"));
+	CHECK_CONTAINS(s, "/dump_test.c:");
+	stop = true;
+}
+
+SEEN static void sleep_in_kernel(int fd)
+{
+	char byte;
+
+	fetch_add_seqcst(&counter, 1);
+	CHECK_EQ(read(fd, &byte, 1), 1);	/* and not EINTR */
+	fetch_add_seqcst(&counter, 1);
+}
+
+SEEN static void sleep_in_nanosleep(void)
+{
+	fetch_add_seqcst(&counter, 1);
+	CHECK_EQ(usleep(500000), 0);
+	fetch_add_seqcst(&counter, 1);
+}
+
+GO_TEST(one_that_sleeps_in_the_kernel_shows_where_and_sleeps_on)
+{
+	int fd[2];
+	char *s;
+
+	CHECK_EQ(pipe(fd), 0);
+	goro_gomaxprocs(8);
+	go(sleep_in_kernel, fd[0]);
+	go(sleep_in_nanosleep);
+	SPIN_UNTIL(load_seqcst(&counter) == 2);
+	usleep(20000);		/* for them to be inside; if not they are shown all the same */
+	s = dump();
+	CHECK_CONTAINS(s, "\nsleep_in_kernel(...)\n\t");
+	CHECK_CONTAINS(s, "\nsleep_in_nanosleep(...)\n\t");
+	CHECK_EQ(write(fd[1], "x", 1), 1);
+	AWAIT(load_seqcst(&counter) == 4);
+}
+
+GO_TEST(thousands_of_goroutines_are_all_shown)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	int n = SCALED(4000);
+	char *text;
+
+	for (int i = 0; i < n; i++)
+		go(park_here, c);
+	AWAIT(load_seqcst(&counter) == n);
+	goro_gomaxprocs(1);	/* and so none is on its way any more */
+	goro_gosched();
+	text = dump();
+	CHECK_EQ(times(text, "\ngoroutine ") + 1, n + 1);
+	CHECK_EQ(times(text, "\npark_here(...)\n"), n);
+	goro_chan_close(c);
+	AWAIT(goro_num_goroutine() == 1);
+	CHECK_EQ(times(dump(), "goroutine 1 [running]"), 1);
+}
+
+SEEN static int deep(int n, goro_chan *c)
+{
+	volatile int here = n;
+
+	if (n == 0)
+		goro_chan_recv(c, NULL);
+	else
+		here += deep(n - 1, c);
+	return here;
+}
+
+GO_TEST(a_deep_stack_is_elided)
+{
+	char *text;
+
+	go(deep, SCALED(1000), goro_chan_of(int, 0));
+	text = dump_when_parked("[chan receive]:\n", 1);
+	CHECK(times(text, "\ndeep(...)\n") >= 40);
+	CHECK_CONTAINS(text, "additional frames elided...\ncreated by ");
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static void *start_from_thread(void *c)
+{
+	go(park_here, c);
+	return NULL;
+}
+
+static void *dump_in_thread(void *arg)
+{
+	*(char **)arg = dump();
+	return NULL;
+}
+
+TEST(plain_threads_start_goroutines_and_dump_them)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	pthread_t t;
+	char *text, *s;
+
+	pthread_create(&t, NULL, start_from_thread, c);
+	pthread_join(t, NULL);
+	do {
+		pthread_create(&t, NULL, dump_in_thread, &text);
+		pthread_join(t, NULL);
+	} while (!strstr(text, "[chan receive]:\n"));
+	s = section(text, "[chan receive]:\n");
+	CHECK_CONTAINS(s, "\npark_here(...)\n\t");
+	CHECK_CONTAINS(s, "\ncreated by start_from_thread\n\t");
+}
+
+/* --------------------------------------------------------------------- load */
+
+static void come_and_go(void)
+{
+	while (!stop) {
+		go(goro_gosched);
+		goro_gosched();
+	}
+	fetch_add_seqcst(&counter, -1);
+}
+
+static void talk(goro_chan *c)
+{
+	while (!stop) {
+		goro_chan_send(c, &(int){ 1 });
+		goro_chan_recv(c, NULL);
+	}
+	fetch_add_seqcst(&counter, -1);
+}
+
+static void load_start(void)
+{
+	goro_chan *c = goro_chan_of(int, 20);
+
+	counter = 20;
+	for (int i = 0; i < 10; i++) {
+		go(come_and_go);
+		go(talk, c);
+	}
+}
+
+static void load_stop(void)
+{
+	stop = true;
+	AWAIT(load_seqcst(&counter) == 0);
+	AWAIT(goro_num_goroutine() == 1);
+}
+
+GO_TEST(dumps_under_load)
+{
+	load_start();
+	for (int i = 0; i < SCALED(50); i++) {
+		char *text = dump();
+
+		CHECK(strncmp(text, "goroutine 1 [running]:\n", 23) == 0);
+		CHECK(times(text, "\ngoroutine ") >= 20);
+		free(text);
+		goro_gosched();
+	}
+	load_stop();
+}
+
+static void dump_often(goro_waitgroup *wg)
+{
+	for (int i = 0; i < 10; i++)
+		free(dump());
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(dumps_at_once_under_load)
+{
+	goro_waitgroup wg = { 0 };
+
+	load_start();
+	goro_waitgroup_add(&wg, 5);
+	for (int i = 0; i < 5; i++)
+		go(dump_often, &wg);
+	goro_waitgroup_wait(&wg);
+	load_stop();
+}

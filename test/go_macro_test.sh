@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# go() accepts what a call of the function would accept, without a warning, and nothing else.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+common='
+#include <goro.h>
+enum colour { RED, GREEN };
+struct pair { int a, b; };
+void none(void);
+void one(int a);
+int two(const char *a, long b);
+void kinds(bool a, enum colour b, unsigned char c, void *d, uint64_t e, const int *f);
+void fp(void (*f)(void));
+void real(double x);
+void single(float x);
+void whole(struct pair p);
+void pointer(int *p);
+'
+
+# compile SNIPPET COMPILER FLAGS...
+compile()
+{
+	local body=$1
+	shift
+	printf '%s\nint test(int argc, char **argv);\nint test(int argc, char **argv)\n{\n\t(void)argc; (void)argv;\n\t{\n%s\n\t}\n\treturn 0;\n}\n' \
+		"$common" "$body" >"$work/snippet.c"
+	"$@" -I"$SOURCE_DIR/include" -fsyntax-only "$work/snippet.c" 2>"$work/log"
+}
+
+good()
+{
+	if ! compile "$@"; then
+		echo "does not compile: $*"
+		cat "$work/log"
+		failed=1
+	fi
+}
+
+bad()
+{
+	if compile "$@"; then
+		echo "compiles, and should not: $*"
+		failed=1
+	fi
+}
+
+all_good=(
+	'go(none);'
+	'return go(none);'
+	'if (go(one, -1) != 0) return 1;'
+	'go(one, argc); goro_go(one, argc + 1);'
+	'go(two, "text", 5L); go(two, argv[0], 5);'
+	'int x = 1; go(kinds, true, GREEN, (unsigned char)200, &x, 5u, &x);'
+	'go(kinds, argc > 1, RED, (unsigned char)1, NULL, sizeof(int), (const int *)0);'
+	'go(fp, none); go(fp, &none); void (*f)(void) = none; go(f); go(fp, f);'
+	'int a[3]; go(pointer, a); go(pointer, &a[1]);'
+	'for (int i = 0; i < 10; i++) go(one, i);'
+	'if (argc) go(none); else go(none);'
+	'return argc > 1 ? go(none) : go(one, 2);'
+)
+all_bad=(
+	'go(one, 1.5);'
+	'go(one, 1.5f);'
+	'go(real, 1.5);'
+	'go(real, 1.5f);'
+	'go(single, 1.5f);'
+	'struct pair p = { 1, 2 }; go(whole, p);'
+	'struct pair p = { 1, 2 }; go(one, p);'
+	'go(none, 1);'
+	'go(one);'
+	'go(one, 1, 2);'
+	'go(two, "text");'
+	'go(kinds, true, GREEN, (unsigned char)1, NULL, 5u);'
+	'go(kinds, true, GREEN, (unsigned char)1, NULL, 5u, NULL, 7);'
+	'double d = 1; go(pointer, &d);'
+	'go(pointer, argv);'
+	'const int c = 1; go(pointer, &c);'
+	'go(two, 5L, "text");'
+	'go(pointer, argc);'
+	'go(undeclared);'
+	'go(argc);'
+)
+
+# All the good ones at once: few compilations, and the log names the line.
+check_good()
+{
+	local all=
+	for snippet in "${all_good[@]}"; do all+="{"$'\n'"$snippet"$'\n'"}"$'\n'; done
+	good "$all" "$@"
+}
+
+check_bad()
+{
+	for snippet in "${all_bad[@]}"; do bad "$snippet" "$@"; done
+}
+
+strict="-Wall -Wextra -pedantic -Werror"
+ran=0
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	ran=1
+	for std in c11 gnu11 c17; do check_good $cc -x c -std=$std $strict; done
+	check_bad $cc -x c -std=c11 $strict
+	cxx=${cc/gcc/g++}
+	printf '#include <type_traits>\n' >"$work/probe.cc"
+	$cxx -x c++ -fsyntax-only "$work/probe.cc" 2>/dev/null || continue
+	for std in c++17 gnu++17 c++20; do check_good $cxx -x c++ -std=$std $strict; done
+	check_bad $cxx -x c++ -std=c++17 $strict
+done
+[ $ran = 1 ] || exit 77
+
+# Without the short name, go is the program's own.
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	good 'int go = 1; goro_go(one, go);' $cc -x c -std=c11 $strict -DGORO_NO_SHORT_NAMES
+done
+exit $failed

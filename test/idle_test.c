@@ -1,0 +1,129 @@
+/*
+ * idle_test.c - when nothing runs, nothing wakes, and threads that are not needed
+ * end.
+ */
+#include <dirent.h>
+#include <goro.h>
+#include <sched.h>
+
+#include "await.h"
+#include "runtime.h"
+#include "test.h"
+
+/* How often the other threads have gone to sleep or lost their CPU so far; every
+ * system call that waits, and every wake-up, counts. -1: a thread came or went. */
+static long switches(void)
+{
+	char path[64], line[256];
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *e;
+	long sum = 0, one;
+
+	while ((e = readdir(dir))) {
+		int id = atoi(e->d_name);
+		FILE *f;
+
+		if (id == 0 || id == (int)syscall(SYS_gettid))
+			continue;
+		snprintf(path, sizeof path, "/proc/self/task/%d/status", id);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof line, f))
+			if (sscanf(line, "voluntary_ctxt_switches: %ld", &one) == 1 ||
+			    sscanf(line, "nonvoluntary_ctxt_switches: %ld", &one) == 1)
+				sum += one;
+		if (f)
+			fclose(f);
+		sum += 1L << 32;	/* the number of threads is part of it */
+	}
+	closedir(dir);
+	return sum;
+}
+
+/* Nothing happens for two seconds, sooner or later. */
+static void becomes_idle(void)
+{
+	long before = switches();
+
+	for (;;) {
+		long now;
+
+		sleep(2);
+		now = switches();
+		if (now == before)
+			return;
+		before = now;
+	}
+}
+
+static int parked;
+
+static void park_for_ever(goro_chan *c)
+{
+	fetch_add_seqcst(&parked, 1);
+	goro_chan_recv(c, NULL);
+}
+
+static void short_lived(goro_waitgroup *wg)
+{
+	goro_gosched();
+	goro_waitgroup_done(wg);
+}
+
+/* Threads, stacks, traffic: all that could leave something to be seen to. */
+static void some_life(void)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_waitgroup_add(&wg, 5000);
+	for (int i = 0; i < 5000; i++)
+		go(short_lived, &wg);
+	goro_waitgroup_wait(&wg);
+}
+
+TEST(a_process_whose_goroutines_are_all_parked_is_at_rest)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+
+	if (TOOL_TSAN)
+		SKIP("the sanitizer's own thread never rests");
+	some_life();
+	for (int i = 0; i < 10; i++)
+		go(park_for_ever, c);
+	while (load_seqcst(&parked) < 10)
+		usleep(1000);
+	becomes_idle();
+	goro_chan_send(c, &(int){ 1 });		/* and wakes from it */
+	some_life();
+}
+
+/* ------------------------------------------------------------ idle threads */
+
+static int threads(void)
+{
+	int n;
+
+	lock_acquire(&sched.lock);
+	n = sched.m_n;
+	lock_release(&sched.lock);
+	return n;
+}
+
+static int inside;
+
+static void meet(int n)
+{
+	fetch_add_seqcst(&inside, 1);
+	SPIN_UNTIL(load_seqcst(&inside) >= n);
+}
+
+GO_TEST_TIMEOUT(threads_beyond_the_ps_end, 30)
+{
+	goro_gomaxprocs(32);
+	for (int i = 1; i < 32; i++)
+		go(meet, 32);
+	meet(32);
+	CHECK(threads() >= 32);
+	AWAIT(goro_num_goroutine() == 1);
+	goro_gomaxprocs(2);
+	AWAIT(threads() <= 8);
+}

@@ -1,0 +1,437 @@
+/*
+ * sched_test.c - goroutines run: all of them, on all Ps, in turn, and take their
+ * errno and their rounding mode along.
+ */
+/* test: procs */
+#include <fenv.h>
+#include <goro.h>
+#include <sched.h>
+
+#include "atomic.h"
+#include "await.h"
+#include "test.h"
+
+static int counter;
+
+static void count_one(void)
+{
+	fetch_add_relaxed(&counter, 1);
+}
+
+/* -------------------------------------------------------------- all Ps run */
+
+static void meet(int n)
+{
+	fetch_add_seqcst(&counter, 1);
+	SPIN_UNTIL(load_seqcst(&counter) >= n);
+}
+
+/* Nobody leaves the meeting before all have come, and nobody yields in it: so
+ * each needs a thread and a P of its own. */
+GO_TEST(as_many_run_at_once_as_there_are_ps)
+{
+	int n = goro_gomaxprocs(0);
+
+	for (int i = 1; i < n; i++)
+		go(meet, n);
+	meet(n);
+}
+
+static void meet_and_leave(int n, goro_waitgroup *wg)
+{
+	meet(n);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(all_ps_are_found_again_after_they_were_idle)
+{
+	int n = goro_gomaxprocs(0);
+
+	for (int round = 0; round < 5; round++) {
+		goro_waitgroup wg = { 0 };
+
+		store_seqcst(&counter, 0);
+		goro_waitgroup_add(&wg, n);
+		for (int i = 0; i < n; i++)
+			go(meet_and_leave, n, &wg);
+		goro_waitgroup_wait(&wg);
+		if (round % 2)
+			usleep(20000);	/* long enough for threads to go to sleep */
+	}
+}
+
+/* ---------------------------------------------------------------- yielding */
+
+enum { YIELDERS = 5, YIELDS = 10000 };
+static int yields[YIELDERS];
+static int behind_at_end;	/* yields of the slowest when the first was done */
+
+static void yielder(int i, goro_waitgroup *wg)
+{
+	for (; yields[i] < YIELDS; yields[i]++)
+		goro_gosched();
+	if (behind_at_end < 0)
+		for (int k = 0; k < YIELDERS; k++)
+			if (behind_at_end < 0 || yields[k] < behind_at_end)
+				behind_at_end = yields[k];
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(on_one_p_yielding_goroutines_take_turns)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_gomaxprocs(1);
+	behind_at_end = -1;
+	goro_waitgroup_add(&wg, YIELDERS);
+	for (int i = 0; i < YIELDERS; i++)
+		go(yielder, i, &wg);
+	goro_waitgroup_wait(&wg);
+	if (behind_at_end < YIELDS * 9 / 10)
+		FAIL("one yielded %d times while another did %d times", behind_at_end, YIELDS);
+}
+
+GO_TEST(gosched_lets_a_newly_started_goroutine_run)
+{
+	goro_gomaxprocs(1);
+	for (int i = 1; i <= 1000; i++) {
+		go(count_one);
+		goro_gosched();
+		CHECK_EQ(load_relaxed(&counter), i);
+	}
+}
+
+GO_TEST(gosched_alone_returns)
+{
+	for (int i = 0; i < 100000; i++)
+		goro_gosched();
+}
+
+/* ------------------------------------------------------- fan-out and fan-in */
+
+static void produce(goro_chan *c, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		goro_chan_send(c, &i);
+}
+
+static void work(goro_chan *in, goro_chan *out)
+{
+	int n;
+
+	while (goro_chan_recv(in, &n)) {
+		int64_t square = (int64_t)n * n;
+
+		goro_chan_send(out, &square);
+	}
+}
+
+static int64_t fan(int producers, int each, int workers, size_t capacity)
+{
+	goro_chan *in = goro_chan_of(int, capacity), *out = goro_chan_of(int64_t, capacity);
+	int64_t sum = 0, one;
+
+	for (int i = 0; i < producers; i++)
+		go(produce, in, i * each, (i + 1) * each);
+	for (int i = 0; i < workers; i++)
+		go(work, in, out);
+	for (int i = 0; i < producers * each; i++) {
+		CHECK(goro_chan_recv(out, &one));
+		sum += one;
+	}
+	goro_chan_close(in);
+	return sum;
+}
+
+GO_TEST(fan_out_and_fan_in_lose_nothing)
+{
+	enum { PRODUCERS = 20, EACH = 500, N = PRODUCERS * EACH };
+	int64_t expected = (int64_t)(N - 1) * N * (2 * N - 1) / 6;
+
+	CHECK_EQ(fan(PRODUCERS, EACH, 100, 0), expected);
+	CHECK_EQ(fan(PRODUCERS, EACH, 3, 1), expected);
+	CHECK_EQ(fan(PRODUCERS, EACH, 10, 100), expected);
+}
+
+/* ------------------------------------------------------------ many of them */
+
+static void chain(int left, goro_chan *end)
+{
+	if (left == 0)
+		goro_chan_close(end);
+	else
+		CHECK_EQ(go(chain, left - 1, end), 0);
+}
+
+GO_TEST(each_of_100000_starts_the_next)
+{
+	goro_chan *end = goro_chan_of(char, 0);
+
+	go(chain, 100000, end);
+	CHECK(!goro_chan_recv(end, NULL));
+}
+
+enum { ID_BITS = 1 << 22 };
+static uint64_t id_seen[ID_BITS / 64];
+
+static void note_id(void)
+{
+	uint64_t id = goro_id(), bit = UINT64_C(1) << id % 64;
+
+	CHECK(id > 0 && id < ID_BITS);
+	if (__atomic_fetch_or(&id_seen[id / 64], bit, __ATOMIC_RELAXED) & bit)
+		FAIL("two goroutines have the id %llu", (unsigned long long)id);
+	count_one();
+}
+
+static void start_many(int n)
+{
+	note_id();
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(go(note_id), 0);
+}
+
+GO_TEST(ids_are_unique)
+{
+	enum { STARTERS = 100 };
+	int each = SCALED(3000);
+
+	note_id();
+	for (int i = 0; i < STARTERS; i++)
+		go(start_many, each);
+	AWAIT(load_relaxed(&counter) == 1 + STARTERS * (each + 1));
+}
+
+GO_TEST(main_has_id_1)
+{
+	CHECK_EQ(goro_id(), 1);
+}
+
+TEST(a_plain_thread_has_id_0)
+{
+	CHECK_EQ(goro_id(), 0);
+	goro_gosched();		/* now the runtime runs */
+	CHECK_EQ(goro_id(), 0);
+}
+
+static void wait_for_close(goro_chan *c)
+{
+	count_one();
+	goro_chan_recv(c, NULL);
+}
+
+GO_TEST(num_goroutine_counts_the_living)
+{
+	goro_chan *c = goro_chan_of(char, 0);
+	size_t before = goro_num_goroutine();
+
+	CHECK_EQ(before, 1);
+	for (int i = 0; i < 1000; i++)
+		go(wait_for_close, c);
+	CHECK_EQ(goro_num_goroutine(), before + 1000);
+	AWAIT(load_relaxed(&counter) == 1000);
+	CHECK_EQ(goro_num_goroutine(), before + 1000);
+	goro_chan_close(c);
+	AWAIT(goro_num_goroutine() == before);
+}
+
+/* ----------------------------------------------------------------- starving */
+
+static bool stop;
+
+static void volley(goro_chan *in, goro_chan *out)
+{
+	int ball;
+
+	while (goro_chan_recv(in, &ball) && !load_relaxed(&stop)) {
+		ball++;
+		goro_chan_send(out, &ball);
+	}
+	goro_chan_close(out);
+}
+
+static void yield_and_report(int n, goro_chan *done)
+{
+	for (int i = 0; i < n; i++)
+		goro_gosched();
+	goro_chan_send(done, &n);
+}
+
+GO_TEST(a_pair_that_wakes_each_other_does_not_starve_a_third)
+{
+	goro_chan *a = goro_chan_of(int, 0), *b = goro_chan_of(int, 0);
+	goro_chan *done = goro_chan_of(int, 1);
+	int ball = 0;
+
+	goro_gomaxprocs(1);
+	go(volley, a, b);
+	go(volley, b, a);
+	go(yield_and_report, 1000, done);
+	goro_chan_send(a, &ball);
+	CHECK(goro_chan_recv(done, NULL));
+	store_relaxed(&stop, true);
+}
+
+static void start_another(void)
+{
+	if (!load_relaxed(&stop))
+		go(start_another);
+}
+
+static void wake_then_yield(goro_chan *wake, int n, goro_waitgroup *wg)
+{
+	count_one();
+	goro_chan_recv(wake, NULL);
+	for (int i = 0; i < n; i++)
+		goro_gosched();
+	goro_waitgroup_done(wg);
+}
+
+/* The newest started goroutine runs first, and here there is always a newer. */
+GO_TEST(those_who_keep_starting_others_do_not_starve_the_woken)
+{
+	goro_chan *wake = goro_chan_of(char, 0);
+	goro_waitgroup wg = { 0 };
+
+	goro_gomaxprocs(1);
+	goro_waitgroup_add(&wg, 10);
+	for (int i = 0; i < 10; i++)
+		go(wake_then_yield, wake, 20, &wg);
+	AWAIT(load_relaxed(&counter) == 10);
+	for (int i = 0; i < 3; i++)
+		go(start_another);
+	goro_chan_close(wake);
+	goro_waitgroup_wait(&wg);
+	store_relaxed(&stop, true);
+}
+
+static void start_without_pause(void)
+{
+	while (!load_relaxed(&stop))
+		go(count_one);
+}
+
+GO_TEST(one_that_starts_others_without_pause_gives_way)
+{
+	goro_waitgroup wg = { 0 };
+	goro_chan *wake = goro_chan_of(char, 0);
+
+	goro_gomaxprocs(1);
+	goro_waitgroup_add(&wg, 1);
+	go(wake_then_yield, wake, 5, &wg);
+	AWAIT(load_relaxed(&counter) == 1);
+	go(start_without_pause);
+	goro_chan_close(wake);
+	goro_waitgroup_wait(&wg);
+	store_relaxed(&stop, true);
+}
+
+/* -------------------------------------------------------------------- errno */
+
+static void keep_errno(int mine, goro_chan *c, goro_waitgroup *wg)
+{
+	int other;
+
+	for (int i = 0; i < SCALED(1000); i++) {
+		errno = mine;
+		goro_gosched();
+		CHECK_EQ(errno, mine);
+		errno = -mine;
+		if (mine % 2)
+			goro_chan_send(c, &mine);
+		else
+			goro_chan_recv(c, &other);
+		CHECK_EQ(errno, -mine);
+	}
+	goro_waitgroup_done(wg);
+}
+
+static int errno_main(int argc, char **argv)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	goro_waitgroup wg = { 0 };
+
+	(void)argc, (void)argv;
+	goro_waitgroup_add(&wg, 64);
+	for (int i = 1; i <= 64; i++)
+		go(keep_errno, i, c, &wg);
+	errno = 1234;
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(errno, 1234);
+	return 0;
+}
+
+TEST(errno_belongs_to_the_goroutine)
+{
+	CHECK_EQ(goro_run(errno_main, 0, NULL), 0);
+}
+
+TEST(errno_belongs_to_the_goroutine_that_changes_its_thread)
+{
+	setenv("GORO_DEBUG", "migrate=1", 1);
+	CHECK_EQ(goro_run(errno_main, 0, NULL), 0);
+}
+
+static void errno_is_zero(goro_waitgroup *wg)
+{
+	CHECK_EQ(errno, 0);
+	errno = 99;
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(errno_is_zero_in_a_new_goroutine)
+{
+	goro_waitgroup wg = { 0 };
+
+	errno = 77;
+	goro_waitgroup_add(&wg, 1000);
+	for (int i = 0; i < 1000; i++)
+		go(errno_is_zero, &wg);
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(errno, 77);
+}
+
+/* ---------------------------------------------------------------- rounding */
+
+static double third(void)
+{
+	volatile double one = 1, three = 3;
+
+	return one / three;
+}
+
+static void keep_rounding(int mode, goro_chan *c, goro_waitgroup *wg)
+{
+	double expected;
+
+	CHECK_EQ(fegetround(), FE_TONEAREST);
+	fesetround(mode);
+	expected = third();
+	for (int i = 0; i < SCALED(1000); i++) {
+		goro_gosched();
+		CHECK(third() == expected);
+		if (mode == FE_UPWARD)
+			goro_chan_send(c, &i);
+		else
+			goro_chan_recv(c, NULL);
+		CHECK_EQ(fegetround(), mode);
+		CHECK(third() == expected);
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(the_rounding_mode_belongs_to_the_goroutine)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	goro_waitgroup wg = { 0 };
+	double usual = third();
+
+	goro_waitgroup_add(&wg, 20);
+	for (int i = 0; i < 10; i++) {
+		go(keep_rounding, FE_UPWARD, c, &wg);
+		go(keep_rounding, FE_DOWNWARD, c, &wg);
+	}
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(fegetround(), FE_TONEAREST);
+	CHECK(third() == usual);
+}

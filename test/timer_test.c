@@ -1,0 +1,313 @@
+/*
+ * timer_test.c - the runtime's timers: sleeping, the heaps of the Ps, starting and
+ * stopping against firing.
+ */
+/* test: procs */
+#include <goro.h>
+#include <pthread.h>
+
+#include "await.h"
+#include "deadline.h"
+#include "os.h"
+#include "runtime.h"
+#include "test.h"
+
+#define MS   GORO_MILLISECOND
+#define HOUR (3600 * GORO_SECOND)
+
+static int fired;
+
+/* ------------------------------------------------------------------ sleeping */
+
+GO_TEST(sleep_is_not_short)
+{
+	static const int64_t ns[] = { 1, 1000, 50000, MS, 20 * MS };
+
+	for (int i = 0; i < 5; i++) {
+		int64_t start = goro_now();
+
+		goro_sleep(ns[i]);
+		CHECK(goro_now() - start >= ns[i]);
+	}
+}
+
+GO_TEST(sleep_of_nothing_returns_at_once)
+{
+	for (int i = 0; i < 10000; i++) {
+		goro_sleep(0);
+		goro_sleep(-1);
+		goro_sleep(INT64_MIN);
+	}
+}
+
+static void sleep_then_count(int64_t ns, goro_waitgroup *wg)
+{
+	int64_t start = goro_now();
+
+	goro_sleep(ns);
+	CHECK(goro_now() - start >= ns);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(many_sleep_at_once)
+{
+	goro_waitgroup wg = { 0 };
+	int n = SCALED(20000);
+
+	goro_waitgroup_add(&wg, n);
+	for (int i = 0; i < n; i++)
+		go(sleep_then_count, (int64_t)(i * 7919 % 1000) * 20000, &wg);
+	goro_waitgroup_wait(&wg);
+}
+
+static void sleep_forever(void)
+{
+	goro_sleep(INT64_MAX);
+	FAIL("woke up");
+}
+
+GO_TEST(longest_sleep_does_not_wrap_around)
+{
+	for (int i = 0; i < 10; i++)
+		go(sleep_forever);
+	goro_sleep(20 * MS);
+}
+
+static void *sleep_in_thread(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 20; i++) {
+		int64_t start = goro_now();
+
+		goro_sleep(MS / 2);
+		CHECK(goro_now() - start >= MS / 2);
+	}
+	return NULL;
+}
+
+TEST(plain_threads_sleep)
+{
+	pthread_t threads[8];
+
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, sleep_in_thread, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static int stop_spinning;
+
+static void spin(void)
+{
+	while (!load_relaxed(&stop_spinning))
+		goro_gosched();
+}
+
+/* Timers are seen to while goroutines only yield to each other. */
+GO_TEST(sleeper_wakes_beside_busy_goroutines)
+{
+	for (int i = 0; i < 2 * goro_gomaxprocs(0); i++)
+		go(spin);
+	for (int i = 0; i < 10; i++)
+		goro_sleep(MS);
+	store_relaxed(&stop_spinning, 1);
+}
+
+static void give_back(goro_chan *in, goro_chan *out)
+{
+	int x;
+
+	while (goro_chan_recv(in, &x))
+		goro_chan_send(out, &x);
+}
+
+static void wake_up(goro_chan *woken)
+{
+	for (int i = 0; i < 10; i++)
+		goro_sleep(MS);
+	goro_chan_close(woken);
+}
+
+/* .. and while they only wait for each other. */
+GO_TEST(sleeper_wakes_beside_goroutines_that_take_turns)
+{
+	goro_chan *in = goro_chan_of(int, 0), *out = goro_chan_of(int, 0);
+	goro_chan *woken = goro_chan_of(int, 0);
+
+	goro_gomaxprocs(1);
+	go(give_back, in, out);
+	go(wake_up, woken);
+	for (int x = 0; goro_chan_try_recv(woken, NULL) == GORO_RECV_EMPTY; x++) {
+		goro_chan_send(in, &x);
+		goro_chan_recv(out, &x);
+	}
+}
+
+/* -------------------------------------------------------------- the heaps */
+
+static void count_fire(struct m *mp, struct timer *t, int64_t now)
+{
+	(void)mp;
+	CHECK(now >= t->when);
+	fetch_add_seqcst(&fired, 1);
+	timer_fired(t);
+}
+
+static void start(struct timer *t, int64_t when)
+{
+	struct m *mp = rt_enter();
+
+	t->fire = count_fire;
+	timer_start(mp, t, when);
+	rt_exit(mp);
+}
+
+static bool stop(struct timer *t)
+{
+	struct m *mp = rt_enter();
+	bool in_time = timer_stop(t);
+
+	rt_exit(mp);
+	return in_time;
+}
+
+GO_TEST(stop_says_whether_it_was_in_time)
+{
+	struct timer t = { 0 };
+
+	CHECK(!stop(&t));
+	start(&t, goro_now() + HOUR);
+	CHECK(stop(&t));
+	CHECK(!stop(&t));
+	start(&t, goro_now());
+	AWAIT(load_seqcst(&fired) == 1);
+	CHECK(!stop(&t));
+	start(&t, INT64_MAX);
+	CHECK(stop(&t));
+}
+
+/* Anywhere in a large heap, in any order: what is left fires, nothing else. */
+GO_TEST(stops_anywhere_in_the_heap)
+{
+	enum { N = 10000 };
+	static struct timer t[N];
+	int64_t at = goro_now() + 300 * MS;
+	int left = 0;
+
+	for (int i = 0; i < N; i++)
+		start(&t[i], at + i * 7919 % N * 1000);
+	for (int i = 0; i < N; i++) {
+		int k = i * 4999 % N;
+
+		if (k % 3)
+			CHECK_EQ(stop(&t[k]), true);
+		else
+			left++;
+	}
+	AWAIT(load_seqcst(&fired) == left);
+}
+
+static void start_and_stop(unsigned seed, goro_waitgroup *wg)
+{
+	int n = 0, in_time = 0;
+	struct timer t[64] = { 0 };
+
+	for (int i = 0; i < SCALED(20000); i++) {
+		struct timer *one = &t[i % 64];
+
+		seed = seed * 1103515245 + 12345;
+		in_time += stop(one);
+		start(one, goro_now() + (seed >> 16 & 0x7fff));
+		n++;
+		if (seed & 0x100)
+			goro_gosched();
+	}
+	for (int i = 0; i < 64; i++)
+		in_time += stop(&t[i]);
+	fetch_add_seqcst(&fired, in_time - n);
+	goro_waitgroup_done(wg);
+}
+
+/* Every start ends in a fire or in a stop that was in time; the timers are on the
+ * goroutine's stack, which is gone right after the last stop. */
+GO_TEST(starts_add_up_to_fires_and_stops)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_waitgroup_add(&wg, 8);
+	for (unsigned i = 0; i < 8; i++)
+		go(start_and_stop, i, &wg);
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(load_seqcst(&fired), 0);
+}
+
+/* Timers of Ps that go out of use are not lost. */
+GO_TEST(timers_move_when_there_are_fewer_ps)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_gomaxprocs(8);
+	goro_waitgroup_add(&wg, 2000);
+	for (int i = 0; i < 2000; i++) {
+		go(sleep_then_count, (i % 50) * MS, &wg);
+		if (i % 100 == 0)
+			goro_sleep(MS);
+	}
+	for (int n = 7; n > 0; n--) {
+		goro_gomaxprocs(n);
+		goro_sleep(MS);
+	}
+	goro_waitgroup_wait(&wg);
+}
+
+static int threads_go_on = 1;
+
+static void *start_and_stop_in_thread(void *arg)
+{
+	struct timer t = { 0 };
+
+	(void)arg;
+	while (load_relaxed(&threads_go_on)) {
+		start(&t, goro_now() + HOUR);
+		sched_yield();
+		CHECK(stop(&t));
+	}
+	return NULL;
+}
+
+static void sleep_in_turn(goro_waitgroup *wg)
+{
+	while (load_relaxed(&threads_go_on))
+		goro_sleep(10 * GORO_MICROSECOND);
+	goro_waitgroup_done(wg);
+}
+
+/* Threads that no stop of the world stops stop their timers meanwhile. */
+GO_TEST(plain_threads_stop_timers_while_ps_change)
+{
+	goro_waitgroup wg = { 0 };
+	pthread_t threads[2];
+
+	goro_waitgroup_add(&wg, 4);
+	for (int i = 0; i < 4; i++)
+		go(sleep_in_turn, &wg);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, start_and_stop_in_thread, NULL), 0);
+	for (int i = 0; i < SCALED(300); i++)
+		goro_gomaxprocs(1 + i % 4);
+	store_relaxed(&threads_go_on, 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	goro_waitgroup_wait(&wg);
+}
+
+/* ---------------------------------------------------------------- deadlines */
+
+GO_TEST(sums_of_times_do_not_overflow)
+{
+	CHECK_EQ(deadline_after(100, 5), 105);
+	CHECK_EQ(deadline_after(100, 0), 100);
+	CHECK_EQ(deadline_after(100, INT64_MIN), 100);
+	CHECK_EQ(deadline_after(100, INT64_MAX), TIMER_LAST);
+	CHECK_EQ(deadline_after(TIMER_LAST, INT64_MAX), TIMER_LAST);
+}

@@ -1,0 +1,296 @@
+/*
+ * waitgroup_test.c - waiting for groups: barriers, many waiters, misuse, and that
+ * a group may go out of scope as soon as it has been waited for.
+ */
+/* test: procs */
+#include <goro.h>
+#include <pthread.h>
+
+#include "atomic.h"
+#include "await.h"
+#include "linger.h"
+#include "test.h"
+
+_Static_assert(sizeof(goro_waitgroup) == 16, "as promised");
+
+static uint32_t waiters_of(goro_waitgroup *wg)
+{
+	return (uint32_t)load_relaxed(&wg->opaque[0]);
+}
+
+/* --------------------------------------------------------------------- waiting */
+
+struct barrier {
+	goro_waitgroup ready, go_on;
+	goro_chan *exited;
+};
+
+static void pass_barrier(struct barrier *b)
+{
+	goro_waitgroup_done(&b->ready);
+	goro_waitgroup_wait(&b->go_on);
+	goro_chan_send(b->exited, NULL);
+}
+
+static void one_barrier(struct barrier *b)
+{
+	enum { N = 16 };
+
+	b->exited = goro_chan_make(0, N);
+	goro_waitgroup_add(&b->ready, N);
+	goro_waitgroup_add(&b->go_on, N);
+	for (int i = 0; i < N; i++)
+		go(pass_barrier, b);
+	goro_waitgroup_wait(&b->ready);
+	for (int i = 0; i < N; i++) {
+		CHECK_EQ(goro_chan_try_recv(b->exited, NULL), GORO_RECV_EMPTY);
+		goro_waitgroup_done(&b->go_on);
+	}
+	for (int i = 0; i < N; i++)
+		goro_chan_recv(b->exited, NULL);
+	goro_chan_unref(b->exited);
+}
+
+GO_TEST(a_barrier_holds_and_opens_again_and_again)
+{
+	struct barrier b = { .exited = NULL };
+
+	for (int i = 0; i < 8; i++)
+		one_barrier(&b);
+}
+
+GO_TEST(nothing_to_wait_for)
+{
+	goro_waitgroup wg = { { 0 } };
+
+	goro_waitgroup_wait(&wg);
+	goro_waitgroup_add(&wg, 3);
+	goro_waitgroup_add(&wg, -2);
+	goro_waitgroup_done(&wg);
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(wg.opaque[0], 0);
+}
+
+static void count_and_done(int *n, goro_waitgroup *wg)
+{
+	fetch_add_relaxed(n, 1);
+	goro_waitgroup_done(wg);
+}
+
+/* On the heap, and freed at once: nobody touches it once wait has returned. */
+GO_TEST_TIMEOUT(freed_as_soon_as_wait_returns, 120)
+{
+	for (int i = 0; i < SCALED(20000); i++) {
+		goro_waitgroup *wg = calloc(1, sizeof *wg);
+		int n = 0;
+
+		linger_round(i);
+		goro_waitgroup_add(wg, 2);
+		go(count_and_done, &n, wg);
+		go(count_and_done, &n, wg);
+		if (i % 3 == 0)
+			goro_gosched();
+		goro_waitgroup_wait(wg);
+		CHECK_EQ(load_relaxed(&n), 2);
+		memset(wg, 0xa5, sizeof *wg);
+		free(wg);
+	}
+}
+
+static struct {
+	goro_waitgroup *wg;
+	pthread_barrier_t start, end;
+	int rounds;
+} race;
+
+static void *done_each(void *arg)
+{
+	for (int i = 0; i < race.rounds; i++) {
+		pthread_barrier_wait(&race.start);
+		goro_waitgroup_done(race.wg);
+		pthread_barrier_wait(&race.end);
+	}
+	return arg;
+}
+
+TEST_TIMEOUT(freed_by_a_thread_as_soon_as_wait_returns, 120)
+{
+	pthread_t t[2];
+
+	race.rounds = SCALED(5000);
+	pthread_barrier_init(&race.start, NULL, 3);
+	pthread_barrier_init(&race.end, NULL, 3);
+	for (int k = 0; k < 2; k++)
+		pthread_create(&t[k], NULL, done_each, NULL);
+	for (int i = 0; i < race.rounds; i++) {
+		linger_round(i);
+		race.wg = calloc(1, sizeof *race.wg);
+		goro_waitgroup_add(race.wg, 2);
+		pthread_barrier_wait(&race.start);
+		goro_waitgroup_wait(race.wg);
+		memset(race.wg, 0xa5, sizeof *race.wg);
+		free(race.wg);
+		pthread_barrier_wait(&race.end);
+	}
+	for (int k = 0; k < 2; k++)
+		pthread_join(t[k], NULL);
+}
+
+/* -------------------------------------------------------------------- many waiters */
+
+static void wait_and_count(goro_waitgroup *gate, int *n, goro_waitgroup *out)
+{
+	goro_waitgroup_wait(gate);
+	fetch_add_relaxed(n, 1);
+	goro_waitgroup_done(out);
+}
+
+static void *wait_as_thread(void *gate)
+{
+	goro_waitgroup_wait(gate);
+	return NULL;
+}
+
+GO_TEST(all_waiters_are_woken_goroutines_and_threads)
+{
+	int n = 0, many = SCALED(20000);
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	pthread_t t[3];
+
+	goro_waitgroup_add(&gate, 1);
+	goro_waitgroup_add(&out, many);
+	for (int i = 0; i < many; i++)
+		CHECK_EQ(go(wait_and_count, &gate, &n, &out), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, wait_as_thread, &gate);
+	AWAIT(waiters_of(&gate) == (uint32_t)many + 3);
+	CHECK_EQ(load_relaxed(&n), 0);
+	goro_waitgroup_done(&gate);
+	goro_waitgroup_wait(&out);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	CHECK_EQ(n, many);
+	CHECK_EQ(gate.opaque[0], 0);
+	CHECK_EQ(gate.opaque[1], 0);
+}
+
+/* Waiters that arrive just while the counter reaches zero. */
+GO_TEST_TIMEOUT(waiters_arrive_while_the_gate_opens, 120)
+{
+	for (int i = 0; i < SCALED(10000); i++) {
+		goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+		int n = 0;
+
+		linger_round(i);
+		goro_waitgroup_add(&gate, 1);
+		goro_waitgroup_add(&out, 8);
+		for (int k = 0; k < 8; k++)
+			go(wait_and_count, &gate, &n, &out);
+		go(count_and_done, &n, &gate);
+		for (int k = 0; k < i % 8; k++)
+			goro_gosched();
+		goro_waitgroup_wait(&gate);
+		goro_waitgroup_wait(&out);
+		CHECK_EQ(n, 9);
+		CHECK_EQ(gate.opaque[0], 0);
+		CHECK_EQ(gate.opaque[1], 0);
+	}
+}
+
+GO_TEST(lies_where_it_wants)
+{
+	struct { char c; goro_waitgroup wg; } x = { .c = 1 };
+	int n = 0;
+
+	goro_waitgroup_add(&x.wg, 1);
+	go(count_and_done, &n, &x.wg);
+	goro_waitgroup_wait(&x.wg);
+	CHECK_EQ(n, 1);
+}
+
+/* ------------------------------------------------------------------------- misuse */
+
+static void done_too_often(void *wg)
+{
+	goro_waitgroup_add(wg, 1);
+	goro_waitgroup_done(wg);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(a_counter_below_zero_panics)
+{
+	goro_waitgroup wg = { { 0 } };
+
+	CHECK_STR(goro_try(done_too_often, &wg), "sync: negative WaitGroup counter");
+}
+
+static void add_one(void *wg)
+{
+	goro_waitgroup_add(wg, 1);
+}
+
+/* The moment between the last Done and the end of the Waits, held still. */
+GO_TEST(adding_while_waiters_leave_panics)
+{
+	goro_waitgroup wg = { { 1 /* waiter, counter zero */ } };
+
+	CHECK_STR(goro_try(add_one, &wg),
+	          "sync: WaitGroup misuse: Add called concurrently with Wait");
+}
+
+static void wait_it(void *wg)
+{
+	goro_waitgroup_wait(wg);
+}
+
+static void try_to_wait(goro_waitgroup *wg, int *panicked, goro_waitgroup *out)
+{
+	const char *message = goro_try(wait_it, wg);
+
+	if (message) {
+		CHECK_STR(message, "sync: WaitGroup is reused before previous Wait has returned");
+		*panicked = 1;
+	}
+	goro_waitgroup_done(out);
+}
+
+/* On one P the waiter cannot run between the two calls. */
+GO_TEST(using_it_again_before_the_wait_is_over_panics)
+{
+	int panicked = 0;
+
+	goro_gomaxprocs(1);
+	while (!panicked) {
+		goro_waitgroup wg = { { 0 } }, out = { { 0 } };
+
+		goro_waitgroup_add(&out, 1);
+		goro_waitgroup_add(&wg, 1);
+		go(try_to_wait, &wg, &panicked, &out);
+		AWAIT(waiters_of(&wg) == 1);
+		goro_waitgroup_done(&wg);
+		goro_waitgroup_add(&wg, 1);
+		goro_waitgroup_wait(&out);
+	}
+}
+
+static int wait_alone(int argc, char **argv)
+{
+	goro_waitgroup wg = { { 0 } };
+
+	(void)argc; (void)argv;
+	goro_waitgroup_add(&wg, 1);
+	goro_waitgroup_wait(&wg);
+	return 0;
+}
+
+static void run_wait_alone(void) { exit(goro_run(wait_alone, 0, NULL)); }
+
+TEST(waiting_for_nobody_is_a_deadlock)
+{
+	struct test_output o;
+
+	test_run_child(run_wait_alone, &o);
+	CHECK_EQ(o.status, 2);
+	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!");
+	CHECK_CONTAINS(o.err, "[sync.WaitGroup.Wait]:\ngoro_waitgroup_wait");
+}
