@@ -41,7 +41,7 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 
 	if (gp && inside(sp, gp->stack_lo, gp->stack_hi)) {
 		hi = (uintptr_t)gp->stack_hi;
-	} else if (gp && inside(sp, gp->stack_lo - OVERFLOW_BYTES, gp->stack_lo)) {
+	} else if (gp && !gp->is_foreign && inside(sp, gp->stack_lo - OVERFLOW_BYTES, gp->stack_lo)) {
 		lo = (uintptr_t)gp->stack_lo;	/* overflowed: below is the guard */
 		hi = (uintptr_t)gp->stack_hi;
 	} else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi)) {

@@ -3,8 +3,8 @@
  *
  * Try operations on a channel that is not ready are answered without the lock,
  * and without entering the runtime: polling is cheap and holds up nobody. What
- * is answered so is only "not now", never "closed": the latter allows the caller
- * to drop the channel, and who closes it may still hold the lock.
+ * is answered so is only "not now". "Closed" allows the caller to drop the
+ * channel, so it is said when whoever closes it has let go of it.
  */
 #include "chan.h"
 

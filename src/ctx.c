@@ -135,11 +135,15 @@ static void func_launch(struct m *mp, goro_ctx_func *f)
 		timer_start(mp, &f->timer, os_now() + RETRY_NS);
 }
 
+/* Started, f waits for the fire to be over: see func_run. */
 static void fire_func(struct m *mp, struct timer *t, int64_t now)
 {
-	(void)now;
-	func_launch(mp, (goro_ctx_func *)((char *)t - offsetof(goro_ctx_func, timer)));
+	goro_ctx_func *f = (goro_ctx_func *)((char *)t - offsetof(goro_ctx_func, timer));
+	bool launched = g_launch_call(mp, func_run, f, f->caller);
+
 	timer_fired(t);
+	if (!launched)
+		timer_start(mp, t, now + RETRY_NS);
 }
 
 /* What a cancellation leaves to be done after the unlock. */

@@ -37,7 +37,20 @@ static const struct fault {
 #define FAULTS (sizeof faults / sizeof *faults)
 
 static struct sigaction before[FAULTS];	/* what the program had */
-static uint32_t printing;
+static uint32_t printing;	/* the thread that prints; 0: none */
+
+/* True in the first thread that comes here; false when the same thread comes
+ * again. Another waits for the end that the first will bring. */
+static bool first_to_print(void)
+{
+	uint32_t nobody = 0, me = (uint32_t)os_tid();
+
+	if (cas_seqcst(&printing, &nobody, me))
+		return true;
+	while (load_relaxed(&printing) != me)
+		os_sleep(1000000000);
+	return false;
+}
 
 static const struct fault *fault_of(int sig)
 {
@@ -102,7 +115,7 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 	bool overflow;
 
-	if (before[f - faults].sa_handler != SIG_DFL || fetch_add_seqcst(&printing, 1) > 0) {
+	if (before[f - faults].sa_handler != SIG_DFL || !first_to_print()) {
 		give_to_program(sig, info);
 		return;
 	}
@@ -139,7 +152,7 @@ static void on_quit(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 
 	(void)sig; (void)info;
-	if (fetch_add_seqcst(&printing, 1) > 0)
+	if (!first_to_print())
 		return;
 	unwind_regs_from_ucontext(&regs, uc);
 	print_str(&pr, "SIGQUIT: quit\nPC=");

@@ -40,23 +40,23 @@ void note_wake(struct note *n)
 
 void note_sleep(struct note *n)
 {
-	while (load_acquire(&n->word) == 0)
+	/* acquire: pairs with note_wake. Taken in one step, so that a wake that
+	 * comes meanwhile is not lost. */
+	while (exchange_acquire(&n->word, 0) == 0)
 		os_futex_wait(&n->word, 0, -1);
-	store_relaxed(&n->word, 0);
 }
 
 bool note_sleep_for(struct note *n, int64_t ns)
 {
 	int64_t end = os_now() + ns;
 
-	while (load_acquire(&n->word) == 0) {
+	while (exchange_acquire(&n->word, 0) == 0) {
 		int64_t left = end - os_now();
 
 		if (left <= 0)
 			return false;
 		os_futex_wait(&n->word, 0, left);
 	}
-	store_relaxed(&n->word, 0);
 	return true;
 }
 

@@ -39,9 +39,9 @@ void os_unmap(void *p, size_t n);
 /* A guard at [p, p+n): any access faults. Ranges are stride apart. */
 enum os_guard { OS_GUARD_MARKER, OS_GUARD_MPROTECT, OS_GUARD_NONE };
 extern enum os_guard os_guard_kind;
-/* Guards count ranges; false if they cannot be had (os_guard_kind then says
- * what is left). */
-bool os_guard(void *p, size_t n, size_t stride, size_t count);
+/* Guards count ranges; how many of them, from the first on. Fewer: they cannot
+ * be had any more, and os_guard_kind is not OS_GUARD_MARKER from then on. */
+size_t os_guard(void *p, size_t n, size_t stride, size_t count);
 
 /* Gives the memory of count ranges back; they read as zeroes afterwards. */
 struct os_range { void *base; size_t len; };

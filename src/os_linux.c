@@ -215,20 +215,23 @@ static bool guard_markers(char *p, size_t n, size_t stride, size_t count)
  * 65530 (vm.max_map_count): half of them are left for all else. */
 #define MPROTECT_GUARDS_MAX 16000
 
-bool os_guard(void *p, size_t n, size_t stride, size_t count)
+size_t os_guard(void *p, size_t n, size_t stride, size_t count)
 {
 	static size_t mprotected;	/* the caller's lock guards it */
 	char *at = p;
+	size_t i;
 
-	if (os_guard_kind == OS_GUARD_MARKER && guard_markers(p, n, stride, count))
-		return true;
-	if (os_guard_kind == OS_GUARD_NONE || mprotected + count > MPROTECT_GUARDS_MAX)
-		return false;
-	mprotected += count;
-	for (size_t i = 0; i < count; i++, at += stride)
+	if (os_guard_kind == OS_GUARD_MARKER) {
+		if (guard_markers(p, n, stride, count))
+			return count;
+		store_relaxed(&os_guard_kind, OS_GUARD_MPROTECT);
+	}
+	if (os_guard_kind == OS_GUARD_NONE)
+		return 0;
+	for (i = 0; i < count && mprotected < MPROTECT_GUARDS_MAX; i++, at += stride, mprotected++)
 		if (sys3(SYS_mprotect, at, n, PROT_NONE) != 0)
-			return false;
-	return true;
+			break;
+	return i;
 }
 
 void os_release(const struct os_range *ranges, size_t count)

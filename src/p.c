@@ -66,41 +66,60 @@ struct p *p_idle_get(void)
 	return pp;
 }
 
-/* The protocol is in rt.h, "Owning a P". */
-bool p_take(struct p *pp)
+/* By the CAS that the M in the announced call would take it back with. */
+bool p_take_left_behind(struct p *pp)
 {
-	struct m *mp = load_acquire(&pp->mp);
-	uint32_t attn;
 	uint32_t status = load_acquire(&pp->status);
 
-	if (P_STATUS_OF(status) == P_SYSCALL) {
-		/* acquire: what its M did to it; pairs with goro_syscall_enter */
-		if (!cas_acqrel(&pp->status, &status, P_RUNNING))
-			return false;
-		store_relaxed(&pp->mp, NULL);
-		return true;
-	}
-	if (!mp || status != P_RUNNING)
+	/* acquire: what its M did to it; pairs with leave_p_behind */
+	if (P_STATUS_OF(status) != P_SYSCALL || !cas_acqrel(&pp->status, &status, P_RUNNING))
 		return false;
-	if (fetch_or_acqrel(&mp->attn, ATTN_CLAIMED) & (ATTN_CLAIMED | ATTN_TAKEN))
-		return false;
+	store_relaxed(&pp->mp, NULL);
+	return true;
+}
+
+/* From an M in user code, on which we have the only claim. */
+static bool take_claimed(struct p *pp, struct m *mp)
+{
+	uint32_t attn;
+
 	os_membarrier();
 	/* acquire: what the M did to the P; pairs with store_release in rt_exit.
 	 * In USER with our claim on it the M changes nothing: mp->p is stable. */
-	if (load_acquire(&mp->state) == M_USER && load_relaxed(&mp->p) == pp) {
-		attn = load_relaxed(&mp->attn);
-		while (attn & ATTN_CLAIMED)
-			if (cas_acqrel(&mp->attn, &attn,
-			               (attn & ~(uint32_t)ATTN_CLAIMED) | ATTN_TAKEN)) {
-				/* mp->p is the M's to clear, when it finds out. */
-				store_relaxed(&pp->mp, NULL);
-				fetch_add_seqcst(&sched.taken, 1);
-				return true;
-			}
+	if (load_acquire(&mp->state) != M_USER || load_relaxed(&mp->p) != pp)
 		return false;
-	}
-	fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_CLAIMED);
+	attn = load_relaxed(&mp->attn);
+	while (attn & ATTN_CLAIMED)
+		if (cas_acqrel(&mp->attn, &attn, (attn & ~(uint32_t)ATTN_CLAIMED) | ATTN_TAKEN)) {
+			/* mp->p is the M's to clear, when it finds out. */
+			store_relaxed(&pp->mp, NULL);
+			fetch_add_seqcst(&sched.taken, 1);
+			return true;
+		}
 	return false;
+}
+
+/* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel a
+ * claim and come back to user code, and a second taker's claim must not be taken
+ * for ours then. */
+bool p_take(struct p *pp)
+{
+	static struct lock taking = LOCK_INIT(RANK_LEAF);
+	bool taken = false;
+	struct m *mp;
+
+	if (p_take_left_behind(pp))
+		return true;
+	if (!lock_try(&taking))
+		return false;
+	mp = load_acquire(&pp->mp);
+	if (mp && load_acquire(&pp->status) == P_RUNNING &&
+	    !(fetch_or_acqrel(&mp->attn, ATTN_CLAIMED) & ATTN_TAKEN))
+		taken = take_claimed(pp, mp);
+	if (mp && !taken)
+		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_CLAIMED);
+	lock_release(&taking);
+	return taken;
 }
 
 static bool has_work(const struct p *pp)

@@ -73,7 +73,7 @@ static struct p *take_left_behind(void)
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
 		struct p *pp = sched.all_p[i];
 
-		if (P_STATUS_OF(load_relaxed(&pp->status)) == P_SYSCALL && p_take(pp))
+		if (p_take_left_behind(pp))
 			return pp;
 	}
 	return NULL;

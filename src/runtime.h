@@ -67,8 +67,10 @@ struct p *p_unbind(struct m *mp);
 /* sched.lock held. */
 void p_idle_put(struct p *pp);
 struct p *p_idle_get(void);
-/* Takes the P from an M that is in user code; the caller owns it then. */
+/* Takes the P from an M that is in user code or in an announced call; the caller
+ * owns it then. */
 bool p_take(struct p *pp);
+bool p_take_left_behind(struct p *pp);		/* .. in an announced call only */
 /* The owner M no longer needs it: to an M with work, or idle. */
 void p_handoff(struct p *pp);
 

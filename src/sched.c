@@ -158,6 +158,11 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 static void after_yield_local(struct m *mp, struct g *gp)
 {
 	runq_put_woken(mp->p, gp);
+	if (load_relaxed(&sched.gomaxprocs) > 1) {
+		/* While it was on no queue a P may have gone idle for want of it. */
+		fence_seqcst();
+		wake();
+	}
 }
 
 static void after_yield_global(struct m *mp, struct g *gp)

@@ -118,6 +118,12 @@ static inline enum tried try_case(const struct goro_case *k, struct g **peer)
 	return DONE;
 }
 
+/* A number below n, each as likely. */
+static inline uint32_t random_below(struct m *mp, uint32_t n)
+{
+	return (uint32_t)((m_random(mp) >> 32) * n >> 32);
+}
+
 /* One of those that seem ready, each as likely; -1: none does. The k-th found
  * takes the place of the one before with a chance of 1 in k. (Looking in a random
  * order and stopping at the first saves looks, but costs more than they do, in
@@ -130,7 +136,7 @@ static inline int pick_ready(struct m *mp, const struct goro_case *cases, size_t
 	for (size_t i = 0; i < n; i++) {
 		if (!seems_ready(&cases[i]))
 			continue;
-		if (++found == 1 || (m_random(mp) >> 32) * found >> 32 == 0)
+		if (++found == 1 || random_below(mp, found) == 0)
 			pick = (int)i;
 	}
 	return pick;
@@ -181,7 +187,29 @@ static void sort_by_chan(struct waiter *ws, int n)
 		}
 }
 
-static void selection_make(struct selection *s, struct g *gp)
+static bool is_repeated(const struct selection *s, int i)
+{
+	return i > 0 && s->ws[i].key == s->ws[i - 1].key;
+}
+
+/* Cases on one channel wait in random order, so that each is as likely to be
+ * served first. */
+static void shuffle_repeated(struct m *mp, struct selection *s)
+{
+	for (int i = 1, first = 0; i < s->n; i++) {
+		if (is_repeated(s, i)) {
+			int j = first + (int)random_below(mp, (uint32_t)(i - first + 1));
+			struct waiter w = s->ws[j];
+
+			s->ws[j] = s->ws[i];
+			s->ws[i] = w;
+		} else {
+			first = i;
+		}
+	}
+}
+
+static void selection_make(struct m *mp, struct selection *s)
 {
 	s->n = 0;
 	for (size_t i = 0; i < s->n_cases; i++) {
@@ -189,7 +217,7 @@ static void selection_make(struct selection *s, struct g *gp)
 
 		if (k->chan)
 			s->ws[s->n++] = (struct waiter){
-				.gp = gp,
+				.gp = mp->curg,
 				.key = k->chan,
 				.elem = k->is_send ? (void *)(uintptr_t)k->send : k->recv,
 				.index = (int)i,
@@ -198,11 +226,7 @@ static void selection_make(struct selection *s, struct g *gp)
 			};
 	}
 	sort_by_chan(s->ws, s->n);
-}
-
-static bool is_repeated(const struct selection *s, int i)
-{
-	return i > 0 && s->ws[i].key == s->ws[i - 1].key;
+	shuffle_repeated(mp, s);
 }
 
 static void lock_all(const struct selection *s)
@@ -352,7 +376,7 @@ static int select_and_exit(struct m *mp, struct selection *s)
 static int select_narrow(struct m *mp, struct selection *s)
 {
 	s->ws = mp->curg->waiters;
-	selection_make(s, mp->curg);
+	selection_make(mp, s);
 	return select_and_exit(mp, s);
 }
 
@@ -366,7 +390,7 @@ static __attribute__((noinline)) int select_wide(struct selection *s)
 	if (!s->ws)
 		goro_panic("select: out of memory for %zu cases", s->n_cases);
 	mp = enter(s->now);
-	selection_make(s, mp->curg);
+	selection_make(mp, s);
 	i = select_and_exit(mp, s);
 	free(s->ws);
 	return i;

@@ -194,9 +194,8 @@ static bool region_carve(struct region *r)
 		return false;
 	if (n > STACK_CARVE_BATCH)
 		n = STACK_CARVE_BATCH;
-	if (!os_guard(at, guard_bytes(r->slot_bytes), r->slot_bytes, n))
-		for (uint32_t i = 0; i < n; i++)
-			r->state[r->carved + i] |= SLOT_UNGUARDED;
+	for (size_t i = os_guard(at, guard_bytes(r->slot_bytes), r->slot_bytes, n); i < n; i++)
+		r->state[r->carved + i] |= SLOT_UNGUARDED;
 	store_relaxed(&r->carved, r->carved + n);
 	return true;
 }

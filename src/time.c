@@ -66,31 +66,49 @@ static struct goro_timer *timer_of(struct timer *t)
 	return (struct goro_timer *)((char *)t - offsetof(struct goro_timer, timer));
 }
 
-/* Lock held. The next tick after now, on the grid that the first one began. */
-static void start_next_tick(struct m *mp, struct goro_timer *t, int64_t now)
+/* The next tick after now, on the grid that the first one began. */
+static int64_t next_tick(const struct goro_timer *t, int64_t now)
 {
-	int64_t late = now - t->timer.when, skip = late - late % t->period;
+	int64_t late = now - t->timer.when;
+
+	return deadline_after(t->timer.when + late - late % t->period, t->period);
+}
+
+/* Lock held, and released by the end of a fire. Either the timer starts again, or
+ * to say that the fire is over is its last use, after the unlock. */
+static void unlock_fired(struct goro_timer *t)
+{
+	lock_release(t->lock);
+	timer_fired(&t->timer);
+}
+
+static void start_again_unlock(struct m *mp, struct goro_timer *t, int64_t when)
+{
+	struct lock *lock = t->lock;
 
 	t->armed = true;
-	timer_start(mp, &t->timer, deadline_after(t->timer.when + skip, t->period));
+	timer_fired(&t->timer);
+	timer_start(mp, &t->timer, when);
+	lock_release(lock);
 }
 
 static void fire_send(struct m *mp, struct timer *timer, int64_t now)
 {
 	struct goro_timer *t = timer_of(timer);
-	struct lock *lock = t->lock;
 	struct g *peer = NULL;
+	bool again = false;
 
-	lock_acquire(lock);
+	lock_acquire(t->lock);
 	if (t->armed) {
 		t->armed = false;
 		if (!t->chan->closed)
 			chan_send_now(t->chan, &now, &peer);
-		if (t->period > 0)
-			start_next_tick(mp, t, now);
+		again = t->period > 0;
 	}
-	lock_release(lock);
-	timer_fired(timer);
+	if (again)
+		start_again_unlock(mp, t, next_tick(t, now));
+	else
+		unlock_fired(t);
 	if (peer)
 		g_ready_in_order(mp, peer);
 }
@@ -100,13 +118,12 @@ static void fire_call(struct m *mp, struct timer *timer, int64_t now)
 	struct goro_timer *t = timer_of(timer);
 
 	lock_acquire(t->lock);
-	if (t->armed) {
-		t->armed = !g_launch_call(mp, t->fn, t->arg, t->caller);
-		if (t->armed)
-			timer_start(mp, timer, now + RETRY_NS);
+	if (t->armed && !g_launch_call(mp, t->fn, t->arg, t->caller)) {
+		start_again_unlock(mp, t, now + RETRY_NS);
+		return;
 	}
-	lock_release(t->lock);
-	timer_fired(timer);
+	t->armed = false;
+	unlock_fired(t);
 }
 
 /* ---------------------------------------------------------- stop and start */

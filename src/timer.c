@@ -161,10 +161,11 @@ static void timers_poke(int64_t when)
 
 void timer_start(struct m *mp, struct timer *t, int64_t when)
 {
-	struct timers *ts = mp->p ? &mp->p->timers : &sched.all_p[0]->timers;
+	/* acquire: pairs with store_release in make_ps. The first P is never out of use. */
+	struct timers *ts = mp->p ? &mp->p->timers : &load_acquire(&sched.all_p)[0]->timers;
 	bool first;
 
-	check(!t->heap);
+	check(!t->heap && !t->firing);
 	if (when > TIMER_LAST)
 		when = TIMER_LAST;
 	t->when = when;
@@ -264,7 +265,7 @@ int64_t timers_earliest(void)
 	int64_t min = TIMER_NEVER;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		int64_t when = load_seqcst(&sched.all_p[i]->timers.min_when);
+		int64_t when = load_seqcst(&load_relaxed(&sched.all_p)[i]->timers.min_when);
 
 		if (when < min)
 			min = when;

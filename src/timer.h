@@ -24,7 +24,8 @@ struct timers;
  * Something to be done at a time. Embedded in what it belongs to; valid when
  * zeroed. fire is called in state RUNTIME, without locks, on whichever P finds
  * it due, must not wait, and calls timer_fired(t) as its last use of t (before
- * it lets anybody go on who may start it again or free it).
+ * it lets anybody go on who may start it again or free it), or before it starts t
+ * again itself.
  */
 struct timer {
 	int64_t when;		/* while it waits: under the heap's lock */

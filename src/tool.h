@@ -50,10 +50,12 @@ static inline void tool_fiber_make(struct tool_fiber *f, void *bottom, size_t si
 	f->fake = NULL;
 	f->bottom = bottom;
 	f->size = size;
-	if (size)
-		__asan_unpoison_memory_region(bottom, size);
 }
-static inline void tool_fiber_end(struct tool_fiber *f) { (void)f; }
+/* The frames it ended in are still marked; the next may be given data there. */
+static inline void tool_fiber_end(struct tool_fiber *f)
+{
+	__asan_unpoison_memory_region(f->bottom, f->size);
+}
 /* from NULL: the stack left is over. */
 static inline void tool_switch_start(struct tool_fiber *from, struct tool_fiber *to)
 {

@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "limit_memory.h"
 #include "test.h"
 
 #define MS   GORO_MILLISECOND
@@ -727,6 +728,29 @@ GO_TEST(function_runs_when_the_last_user_leaves)
 	goro_ctx_unref(c);
 	AWAIT(load_seqcst(&runs) == 1);
 	CHECK(!goro_ctx_func_stop(f));
+}
+
+/* With no memory for their goroutines they run as soon as there is. */
+GO_TEST(functions_are_not_lost_for_lack_of_memory)
+{
+	enum { N = 10 };
+	goro_ctx *c = background_child();
+	goro_chan *gate = goro_chan_of(int, 0);
+	goro_ctx_func *f[N];
+
+	for (int i = 0; i < N; i++)
+		f[i] = goro_ctx_after_func(c, count_run, NULL);
+	goro_gomaxprocs(1);
+	goro_sleep(10 * MS);
+	exhaust_memory(gate);
+	goro_ctx_cancel(c);
+	goro_sleep(10 * MS);
+	CHECK_EQ(load_seqcst(&runs), 0);
+	goro_chan_close(gate);
+	AWAIT(load_seqcst(&runs) == N);
+	for (int i = 0; i < N; i++)
+		CHECK(!goro_ctx_func_stop(f[i]));
+	goro_ctx_unref(c);
 }
 
 static void block_on(void *c)

@@ -288,12 +288,12 @@ struct shared {
 	int refs;
 };
 
-/* Comes several times, so that some sleep while others come along. */
+/* Comes twice, so that some sleep while others come along. */
 static void drop(struct shared *s)
 {
 	bool last = false;
 
-	for (int i = 3; i >= 0; i--) {
+	for (int i = 1; i >= 0; i--) {
 		goro_mutex_lock(&s->m);
 		if (i == 0)
 			last = --s->refs == 0;

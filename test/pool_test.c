@@ -13,7 +13,7 @@
 #define MS GORO_MILLISECOND
 
 static int runs, at_once, most;
-static goro_chan *gate;		/* closed: tasks that wait go on */
+static goro_chan *gate;		/* closed: tasks that wait for it go on */
 
 static void count(void *arg)
 {
@@ -21,11 +21,10 @@ static void count(void *arg)
 	fetch_add_seqcst(&runs, 1);
 }
 
-static void wait_for_gate(void *arg)
+static void wait_for(void *c)
 {
-	(void)arg;
 	fetch_add_seqcst(&at_once, 1);
-	goro_chan_recv(gate, NULL);
+	goro_chan_recv(c, NULL);
 	fetch_add_seqcst(&at_once, -1);
 	fetch_add_seqcst(&runs, 1);
 }
@@ -46,7 +45,7 @@ static goro_pool *busy_pool(int workers, size_t queue)
 
 	gate = goro_chan_of(int, 0);
 	for (int i = 0; i < workers; i++)
-		CHECK_EQ(goro_pool_submit(p, wait_for_gate, NULL, GORO_FOREVER), 0);
+		CHECK_EQ(goro_pool_submit(p, wait_for, gate, GORO_FOREVER), 0);
 	AWAIT(load_seqcst(&at_once) == workers);
 	return p;
 }
@@ -246,7 +245,7 @@ GO_TEST(more_workers_take_what_is_queued)
 	goro_pool *p = busy_pool(1, 10);
 
 	for (int i = 0; i < 4; i++)
-		CHECK_EQ(goro_pool_submit(p, wait_for_gate, NULL, GORO_FOREVER), 0);
+		CHECK_EQ(goro_pool_submit(p, wait_for, gate, GORO_FOREVER), 0);
 	CHECK_EQ(stats(p).queued, 4);
 	CHECK_EQ(goro_pool_resize(p, 5), 0);
 	AWAIT(load_seqcst(&at_once) == 5);
@@ -268,7 +267,7 @@ GO_TEST(fewer_workers_finish_their_tasks_first)
 	CHECK_EQ(stats(p).busy, 4);
 	gate = goro_chan_of(int, 0);
 	for (int i = 0; i < 3; i++)
-		CHECK_EQ(goro_pool_submit(p, wait_for_gate, NULL, GORO_FOREVER), 0);
+		CHECK_EQ(goro_pool_submit(p, wait_for, gate, GORO_FOREVER), 0);
 	goro_chan_close(first);
 	AWAIT(stats(p).completed == 4);
 	AWAIT(stats(p).busy == 1);
@@ -277,6 +276,7 @@ GO_TEST(fewer_workers_finish_their_tasks_first)
 	open_gate();
 	goro_pool_close(p);
 	CHECK_EQ(runs, 7);
+	goro_chan_unref(first);
 }
 
 GO_TEST(idle_workers_in_excess_end)

@@ -319,12 +319,12 @@ struct shared {
 	int refs;
 };
 
-/* Comes several times, so that some sleep while others come along. */
+/* Comes twice, so that some sleep while others come along. */
 static void drop(struct shared *s, bool write)
 {
 	bool last = false;
 
-	for (int i = 3; i >= 0; i--) {
+	for (int i = 1; i >= 0; i--) {
 		write ? goro_rwmutex_lock(&s->m) : goro_rwmutex_rlock(&s->m);
 		if (i == 0)	/* excluded: there is one reader at most */
 			last = --s->refs == 0;

@@ -12,6 +12,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "limit_memory.h"
 #include "test.h"
 
 #define MS   GORO_MILLISECOND
@@ -460,6 +461,26 @@ GO_TEST(function_may_free_its_own_timer)
 		goro_timer_reset(t[i], i);
 	}
 	AWAIT(load_seqcst(&runs) == 1000);
+}
+
+/* With no memory for its goroutine it runs as soon as there is. */
+GO_TEST(function_is_not_lost_for_lack_of_memory)
+{
+	goro_timer *t = goro_after_func(HOUR, count_run, NULL);
+	goro_chan *gate = goro_chan_of(int, 0);
+
+	goro_gomaxprocs(1);
+	goro_sleep(10 * MS);
+	exhaust_memory(gate);
+	goro_timer_reset(t, 0);
+	goro_sleep(20 * MS);
+	CHECK_EQ(load_seqcst(&runs), 0);
+	CHECK(goro_timer_stop(t));
+	goro_timer_reset(t, 0);
+	goro_sleep(5 * MS);
+	goro_chan_close(gate);
+	AWAIT(load_seqcst(&runs) == 1);
+	goro_timer_free(t);
 }
 
 static int keep_going = 1;

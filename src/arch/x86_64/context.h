@@ -32,12 +32,23 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, bp)
                offsetof(struct context, pc) == 16 && offsetof(struct context, mxcsr) == 24 &&
                offsetof(struct context, fpucw) == 28, "the asm below has these offsets");
 
-#define CONTEXT_LOAD /* from (%rsi); the value passed is in %rax */ \
-	"movq (%%rsi), %%rsp\n\t"                                   \
-	"movq 8(%%rsi), %%rbp\n\t"                                  \
-	"ldmxcsr 24(%%rsi)\n\t"                                     \
-	"fldcw 28(%%rsi)\n\t"                                       \
+/* From (%rsi); the value passed is in %rax. */
+#define CONTEXT_LOAD               \
+	"ldmxcsr 24(%%rsi)\n\t"    \
+	"fldcw 28(%%rsi)\n\t"      \
+	"movq 8(%%rsi), %%rbp\n\t" \
+	"movq (%%rsi), %%rsp\n\t"  \
 	"jmpq *16(%%rsi)\n\t"
+
+/* The upper registers too, if the compiler may use them. */
+#ifdef __AVX512F__
+#define CONTEXT_CLOBBERS_AVX512                                                        \
+	"xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23",        \
+	"xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0",  \
+	"k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#else
+#define CONTEXT_CLOBBERS_AVX512
+#endif
 
 /* Saves this context in *from, goes on in the one at rest in *to, which sees
  * pass as the result of its own call. */
@@ -57,7 +68,7 @@ context_switch(struct context *from, struct context *to, void *pass)
 	                 : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
 	                   "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
 	                   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
-	                   "cc", "memory");
+	                   CONTEXT_CLOBBERS_AVX512 "cc", "memory");
 	return pass;
 }
 
