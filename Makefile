@@ -46,7 +46,7 @@ test-asan test-tsan test-aarch64:
 
 bench:
 	@tools/setup bench
-	@bench/run
+	@bench/run $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers $(PEERS))
 
 install: build-release
 	@cmake --install $(BUILD)/release --prefix $(PREFIX) >/dev/null

@@ -1,41 +1,257 @@
 /*
  * demo.c - what goro does, with figures it measures itself. `make demo`.
+ *
+ * Each scene is a small C program of its own; nothing in it knows of any
+ * scheduler: the hogs never call anything, the sleepers call plain usleep.
  */
 #include <goro.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-static void leaf(goro_chan *done, int i)
+static double ms(int64_t ns)
 {
-	goro_chan_send(done, &i);
+	return (double)ns / 1e6;
+}
+
+static void scene(const char *title)
+{
+	printf("\n\033[1m%s\033[0m\n", title);
+	fflush(stdout);
+}
+
+/* --------------------------------------------------------- many goroutines */
+
+static long resident_kib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long size = 0, pages = 0;
+
+	if (f) {
+		if (fscanf(f, "%ld %ld", &size, &pages) != 2)
+			pages = 0;
+		fclose(f);
+	}
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void parked(goro_chan *gate, goro_waitgroup *ready, goro_waitgroup *ended)
+{
+	goro_waitgroup_done(ready);
+	goro_chan_recv(gate, NULL);
+	goro_waitgroup_done(ended);
 }
 
 static void many_goroutines(int n)
 {
-	goro_chan *done = goro_chan_of(int, 0);
-	int64_t begin = goro_now(), started;
-	int64_t sum = 0;
+	goro_chan *gate = goro_chan_of(char, 0);
+	goro_waitgroup ready = { { 0 } }, ended = { { 0 } };
+	long before = resident_kib(), after;
+	int64_t begin = goro_now(), all;
 
+	scene("A hundred thousand goroutines, each with a guarded 256 KiB stack");
+	goro_waitgroup_add(&ready, n);
+	goro_waitgroup_add(&ended, n);
 	for (int i = 0; i < n; i++)
-		go(leaf, done, i);
-	started = goro_now();
-	for (int i = 0; i < n; i++) {
+		go(parked, gate, &ready, &ended);
+	goro_waitgroup_wait(&ready);
+	all = goro_now() - begin;
+	after = resident_kib();
+	printf("  %zu are alive, all waiting on one channel. Starting them took %.0f ms,\n"
+	       "  %.1f us each; each costs %ld bytes of memory while it waits.\n",
+	       goro_num_goroutine(), ms(all), (double)all / n / 1e3,
+	       (after - before) * 1024 / n);
+	begin = goro_now();
+	goro_chan_close(gate);
+	goro_waitgroup_wait(&ended);
+	printf("  Closing the channel woke them all; the last ended %.0f ms later.\n",
+	       ms(goro_now() - begin));
+	goro_chan_unref(gate);
+}
+
+/* ---------------------------------------------------------- work stealing */
+
+static volatile uint64_t sink;
+
+static void crunch(goro_waitgroup *wg)
+{
+	uint64_t x = 88172645463325252u;
+
+	for (int i = 0; i < 1000000; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	sink += x;
+	goro_waitgroup_done(wg);
+}
+
+static int64_t crunch_all(int tasks)
+{
+	goro_waitgroup wg = { { 0 } };
+	int64_t begin = goro_now();
+
+	goro_waitgroup_add(&wg, tasks);
+	for (int i = 0; i < tasks; i++)
+		go(crunch, &wg);
+	goro_waitgroup_wait(&wg);
+	return goro_now() - begin;
+}
+
+static void work_stealing(void)
+{
+	int procs = goro_gomaxprocs(0);
+	struct goro_stats a, b;
+	int64_t one, all;
+
+	scene("Work stealing: one goroutine starts 500 tasks, every processor takes its share");
+	goro_gomaxprocs(1);
+	one = crunch_all(500);
+	goro_gomaxprocs(procs);
+	goro_stats_read(&a);
+	all = crunch_all(500);
+	goro_stats_read(&b);
+	printf("  On 1 processor %.0f ms; on %d, %.0f ms: %.2f times as fast. All tasks began in\n"
+	       "  the starter's queue; %llu were stolen from there, in %llu thefts of half a queue.\n",
+	       ms(one), procs, ms(all), (double)one / (double)all,
+	       (unsigned long long)(b.stolen - a.stolen), (unsigned long long)(b.steals - a.steals));
+}
+
+/* ------------------------------------------------- hogs beside a ticker */
+
+static volatile bool stop_hogs;
+
+static void hog(goro_waitgroup *wg)
+{
+	while (!stop_hogs)
+		;		/* calls nothing: nobody could ask it to give way */
+	goro_waitgroup_done(wg);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void punctual_ticker(void)
+{
+	enum { TICKS = 400 };
+	static int64_t late[TICKS];
+	goro_waitgroup wg = { { 0 } };
+	struct goro_stats a, b;
+	int n = 2 * goro_gomaxprocs(0);
+
+	scene("Preemption: two endless loops a processor, and a goroutine that wakes every 5 ms");
+	stop_hogs = false;
+	goro_waitgroup_add(&wg, n);
+	for (int i = 0; i < n; i++)
+		go(hog, &wg);
+	goro_stats_read(&a);
+	for (int i = 0; i < TICKS; i++) {
+		int64_t due = goro_now() + 5 * GORO_MILLISECOND;
+
+		goro_sleep(5 * GORO_MILLISECOND);
+		late[i] = goro_now() - due;
+	}
+	goro_stats_read(&b);
+	stop_hogs = true;
+	goro_waitgroup_wait(&wg);
+	qsort(late, TICKS, sizeof *late, by_size);
+	printf("  %d hogs kept every CPU busy. The sleeper woke late by %.2f ms (median) and\n"
+	       "  %.2f ms (99 of 100); a hog was stopped %llu times, by a signal, wherever it stood.\n",
+	       n, ms(late[TICKS / 2]), ms(late[TICKS * 99 / 100]),
+	       (unsigned long long)(b.preemptions - a.preemptions));
+}
+
+/* --------------------------------------------- blocking calls and compute */
+
+static void blocking_sleeper(goro_waitgroup *wg)
+{
+	for (int i = 0; i < 10; i++)
+		usleep(20000);		/* blocks its thread in the kernel, unannounced */
+	goro_waitgroup_done(wg);
+}
+
+static void blocking_calls(void)
+{
+	goro_waitgroup sleepers = { { 0 } };
+	struct goro_stats s;
+	int64_t begin, compute, blocked;
+
+	scene("Blocking calls: 50 goroutines in plain usleep(), 10 times 20 ms each, beside compute");
+	goro_waitgroup_add(&sleepers, 50);
+	begin = goro_now();
+	for (int i = 0; i < 50; i++)
+		go(blocking_sleeper, &sleepers);
+	crunch_all(100);
+	compute = goro_now() - begin;
+	goro_waitgroup_wait(&sleepers);
+	blocked = goro_now() - begin;
+	goro_stats_read(&s);
+	printf("  One after the other the sleeps would take 10 s; all were over after %.0f ms.\n"
+	       "  100 compute tasks went on meanwhile and took %.0f ms. The runtime grew to %llu\n"
+	       "  threads for it, without a word from the program.\n",
+	       ms(blocked), ms(compute), (unsigned long long)s.threads);
+}
+
+/* -------------------------------------------------------------- small costs */
+
+static void yielder(int n, goro_waitgroup *wg)
+{
+	for (int i = 0; i < n; i++)
+		goro_gosched();
+	goro_waitgroup_done(wg);
+}
+
+static void ponger(goro_chan *ping, goro_chan *pong)
+{
+	int v;
+
+	while (goro_chan_recv(ping, &v))
+		goro_chan_send(pong, &v);
+}
+
+static void small_costs(void)
+{
+	enum { N = 2000000 };
+	goro_chan *ping = goro_chan_of(int, 0), *pong = goro_chan_of(int, 0);
+	goro_waitgroup wg = { { 0 } };
+	int procs = goro_gomaxprocs(1);
+	int64_t begin = goro_now();
+	double yield_ns, trip_ns;
+
+	scene("What the scheduler itself costs, on one processor");
+	goro_waitgroup_add(&wg, 2);
+	go(yielder, N, &wg);
+	go(yielder, N, &wg);
+	goro_waitgroup_wait(&wg);
+	yield_ns = (double)(goro_now() - begin) / (2.0 * N);
+	go(ponger, ping, pong);
+	begin = goro_now();
+	for (int i = 0; i < N / 4; i++) {
 		int v;
 
-		goro_chan_recv(done, &v);
-		sum += v;
+		goro_chan_send(ping, &i);
+		goro_chan_recv(pong, &v);
 	}
-	printf("%d goroutines started in %.1f ms, each sent a number on one channel; "
-	       "the sum came out %s after %.1f ms in all\n",
-	       n, (double)(started - begin) / 1e6,
-	       sum == (int64_t)n * (n - 1) / 2 ? "right" : "WRONG",
-	       (double)(goro_now() - begin) / 1e6);
-	goro_chan_unref(done);
+	trip_ns = (double)(goro_now() - begin) / (N / 4.0);
+	goro_chan_close(ping);
+	printf("  A switch from goroutine to goroutine takes %.1f ns; a message over an unbuffered\n"
+	       "  channel and the answer over another, %.0f ns.\n", yield_ns, trip_ns);
+	goro_gomaxprocs(procs);
 }
 
 static int start(int argc, char **argv)
 {
 	(void)argc; (void)argv;
-	printf("goro on %d processor(s)\n", goro_gomaxprocs(0));
+	printf("goro: Go's scheduler for C, on %d processor(s)\n", goro_gomaxprocs(0));
 	many_goroutines(100000);
+	work_stealing();
+	punctual_ticker();
+	blocking_calls();
+	small_costs();
 	return 0;
 }
 GORO_MAIN(start)

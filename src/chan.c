@@ -22,6 +22,8 @@ goro_chan *goro_chan_make(size_t elem_size, size_t capacity)
 	size_t bytes;
 	char *block;
 
+	if (elem_size > UINT32_MAX)
+		goro_panic("makechan: invalid channel element type");
 	if (__builtin_mul_overflow(elem_size, capacity, &bytes)
 	    || bytes > PTRDIFF_MAX - sizeof *c - BEFORE)
 		goro_panic("makechan: size out of range");
@@ -31,7 +33,8 @@ goro_chan *goro_chan_make(size_t elem_size, size_t capacity)
 	c = (goro_chan *)(((uintptr_t)block + BEFORE) & ~(uintptr_t)(CACHE_LINE - 1));
 	*c = (goro_chan){
 		.lock = LOCK_INIT(RANK_CHAN),
-		.elem_size = elem_size,
+		.buffered = capacity > 0,
+		.elem_size = (uint32_t)elem_size,
 		.capacity = capacity,
 		.ring_bytes = bytes,
 		.block = block,

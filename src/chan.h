@@ -40,7 +40,8 @@
 /*
  * What operations write lies in one cache line, so that a channel between two
  * processors costs one line's way to and fro, and a look from outside one miss;
- * what they only read lies in another, which both then keep.
+ * on an unbuffered channel they touch no other. What they only read, of a
+ * buffered one, lies in the next, which both processors then keep.
  */
 struct goro_chan {
 	/* Under the lock; closed, count and whether a queue is empty are also
@@ -48,23 +49,24 @@ struct goro_chan {
 	_Alignas(CACHE_LINE) struct lock lock;
 	bool closed;
 	bool orphan;		/* the last reference is gone */
-	uint32_t selects;	/* waiters that will come back */
+	bool buffered;		/* constant: capacity > 0 */
+	uint32_t elem_size;	/* constant */
 	size_t count;		/* elements in the ring */
 	size_t recv_at;		/* byte offset of the oldest */
 	struct waitq recvq, sendq;
 
 	/* Constant. */
-	_Alignas(CACHE_LINE) size_t elem_size;
-	size_t capacity;
+	_Alignas(CACHE_LINE) size_t capacity;
 	size_t ring_bytes;
 	void *block;		/* the memory that this lies in */
 	bool of_timer;		/* shown to users as unbuffered, see time.c */
 
+	uint32_t selects;	/* waiters that will come back; under the lock */
 	uint32_t refs;		/* atomic */
 
 	_Alignas(CACHE_LINE) char ring[];
 };
-_Static_assert(offsetof(struct goro_chan, elem_size) == CACHE_LINE, "chan: one line is written");
+_Static_assert(offsetof(struct goro_chan, capacity) == CACHE_LINE, "chan: one line is written");
 
 /* In user code. */
 void chan_free(goro_chan *c);
@@ -74,12 +76,12 @@ void chan_free(goro_chan *c);
  * before or after them. */
 static inline bool chan_seems_empty(const goro_chan *c)
 {
-	return c->capacity == 0 ? waitq_empty(&c->sendq) : load_acquire(&c->count) == 0;
+	return c->buffered ? load_acquire(&c->count) == 0 : waitq_empty(&c->sendq);
 }
 
 static inline bool chan_seems_full(const goro_chan *c)
 {
-	return c->capacity == 0 ? waitq_empty(&c->recvq) : load_acquire(&c->count) == c->capacity;
+	return c->buffered ? load_acquire(&c->count) == c->capacity : waitq_empty(&c->recvq);
 }
 
 /* --------------------------------------------------------------- elements */
@@ -174,7 +176,7 @@ static inline bool chan_send_now(goro_chan *c, const void *elem, struct g **peer
 			elem_copy(w->elem, elem, c->elem_size);
 		w->ok = true;
 		*peer = w->gp;
-	} else if (c->count < c->capacity) {
+	} else if (c->buffered && c->count < c->capacity) {
 		ring_put(c, elem);
 	} else {
 		return false;

@@ -7,6 +7,11 @@
  * ours. One other thread anywhere, even in a library, and nothing is said: it
  * may yet send on a channel.
  *
+ * The threads are counted at one moment and the sleepers at another. That no
+ * plain thread went to sleep or was woken in between (foreign_moves) makes it the
+ * same moment: otherwise one that makes a thread and then goes to sleep would pass
+ * for the only one there is.
+ *
  * The check is made whenever the last M goes to sleep, a plain thread parks or
  * ends. It may find a thread that is just ending and not yet gone: then sysmon
  * looks again a few times before it sleeps itself (deadlock_check_again).
@@ -20,6 +25,7 @@ static bool unsure;		/* written under sched.lock, read without */
 void deadlock_check(void)
 {
 	int running = sched.m_n - sched.idle_m_n - sched.idle_m_locked;
+	uint32_t moves;
 	int threads, ours;
 
 	check(lock_is_held(&sched.lock));
@@ -28,11 +34,12 @@ void deadlock_check(void)
 		return;
 	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER)
 		return;
+	moves = load_seqcst(&sched.foreign_moves);
 	threads = os_threads();
 	ours = sched.m_n + RUNTIME_THREADS + load_seqcst(&sched.foreign_parked) + TOOL_THREADS;
 	if (threads < 0)
 		return;
-	if (threads != ours) {
+	if (threads != ours || load_seqcst(&sched.foreign_moves) != moves) {
 		store_relaxed(&unsure, true);
 		return;
 	}

@@ -67,6 +67,7 @@ struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), voi
 {
 	struct g *gp = mp->curg;
 
+	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
 	fetch_add_seqcst(&sched.foreign_parked, 1);
 	mp->after_arg = arg;
 	commit(mp, gp);
@@ -83,6 +84,7 @@ void foreign_ready(struct g *gp)
 {
 	struct m *mp = gp->mp;
 
+	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
 	fetch_add_seqcst(&sched.foreign_parked, -1);
 	/* release: pairs with load_acquire in foreign_park. The thread may end
 	 * now; an M is never freed, so waking a note of it is harmless. */

@@ -159,7 +159,7 @@ static uint64_t count_live(void)
 	int64_t live = (int64_t)(load_relaxed(&sched.foreign_created));
 
 	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
-		const struct p *pp = sched.all_p[i];
+		const struct p *pp = p_at(i);
 
 		live += (int64_t)(load_relaxed(&pp->count.created) - load_relaxed(&pp->count.ended));
 	}

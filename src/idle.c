@@ -35,7 +35,7 @@ static void idle_put(struct m *mp)
 {
 	mp->idle_link = sched.idle_m;
 	sched.idle_m = mp;
-	sched.idle_m_n++;
+	store_relaxed(&sched.idle_m_n, sched.idle_m_n + 1);
 }
 
 /* sched.lock held. Off the idle list; false: somebody took it off already. */
@@ -44,7 +44,7 @@ static bool idle_remove(struct m *mp)
 	for (struct m **at = &sched.idle_m; *at; at = &(*at)->idle_link)
 		if (*at == mp) {
 			*at = mp->idle_link;
-			sched.idle_m_n--;
+			store_relaxed(&sched.idle_m_n, sched.idle_m_n - 1);
 			return true;
 		}
 	return false;
@@ -112,7 +112,7 @@ void m_start_unlock(struct p *pp, bool spinning)
 	count_up(&pp->count.thread_wakeups, 1);
 	if (mp) {
 		mp->spinning = spinning;
-		spare = sched.want_spare && sched.idle_m_n == 0;
+		spare = load_relaxed(&sched.want_spare) && sched.idle_m_n == 0;
 		lock_release(&sched.lock);
 		m_hand_p(mp, pp);
 		if (spare)

@@ -108,6 +108,7 @@ static void *m_thread(void *arg)
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
 	mp->p = NULL;
 	mp->is_foreign = false;	/* it may have stood for a plain thread */
+	mp->curg = NULL;
 	mp->ending = false;
 	mp->spinning = false;
 	mp->starting = true;
@@ -118,7 +119,7 @@ static void *m_thread(void *arg)
 	preempt_thread_end(mp);
 	os_thread_forget(&mp->syscall_fd);
 	lock_acquire(&sched.lock);
-	sched.m_n--;
+	store_relaxed(&sched.m_n, sched.m_n - 1);
 	sched.m_ended++;
 	deadlock_check();
 	lock_release(&sched.lock);
@@ -201,10 +202,10 @@ static void *spawner_thread(void *arg)
 
 		lock_acquire(&sched.lock);
 		make = sched.need_m_n > sched.m_starting ||
-		       (sched.want_spare && sched.idle_m_n + sched.m_starting == 0);
+		       (load_relaxed(&sched.want_spare) && sched.idle_m_n + sched.m_starting == 0);
 		if (make) {
 			sched.m_starting++;
-			sched.m_n++;
+			store_relaxed(&sched.m_n, sched.m_n + 1);
 			sched.m_created++;
 		}
 		lock_release(&sched.lock);

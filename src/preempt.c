@@ -71,7 +71,7 @@ static struct p *free_p(void)
 static struct p *take_left_behind(void)
 {
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		struct p *pp = sched.all_p[i];
+		struct p *pp = p_at(i);
 
 		if (p_take_left_behind(pp))
 			return pp;

@@ -165,7 +165,7 @@ int64_t retake_look(int64_t now)
 	if (quick_looks > 0)
 		quick_looks--;
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		int64_t t = look_at(sched.all_p[i], now);
+		int64_t t = look_at(p_at(i), now);
 
 		if (t < next)
 			next = t;

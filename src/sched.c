@@ -267,7 +267,7 @@ static struct g *steal_pass(struct m *mp, bool take_next)
 	struct steal_order o;
 
 	for (o = steal_order_start(n, m_random(mp)); !steal_order_done(&o); steal_order_next(&o)) {
-		struct p *from = sched.all_p[o.at];
+		struct p *from = p_at(o.at);
 		struct g *gp;
 
 		if (from == mp->p)
@@ -307,7 +307,7 @@ static struct g *spin_for_work(struct m *mp)
 static bool any_queued(void)
 {
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
-		if (!runq_empty(sched.all_p[i]))
+		if (!runq_empty(p_at(i)))
 			return true;
 	return globq_length() != 0;
 }

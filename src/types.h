@@ -153,25 +153,28 @@ struct g {
 	char *stack_lo;		/* lowest usable byte */
 	char *stack_hi;		/* end of what contexts may use */
 	uint8_t stack_class;
-	bool is_foreign;	/* stands for a plain thread, see foreign.c */
 
 	/* Its own: nobody else looks, except dumps with the world stopped. */
 	bool is_main;		/* runs a main of goro_run */
 	bool goexiting;
 	bool untidy;		/* has a name, locals, ...: more to do at its end */
-	uint8_t wait_reason;	/* enum wait_reason */
 	uint32_t lock_depth;	/* nesting of goro_lock_os_thread */
 	uint32_t preempt_off;	/* nesting of goro_preempt_disable */
 	struct defer *defers;
-	int64_t wait_since;	/* coarse time of the park */
 	uint64_t queue_seq;	/* its turn in the global queue */
+
+	/* Waiting: what a goroutine that parks writes and its waker looks at lies
+	 * in one cache line. The waiters belong to what it waits for. */
+	_Alignas(CACHE_LINE) uint8_t wait_reason;	/* enum wait_reason */
+	bool is_foreign;	/* constant: stands for a plain thread, see foreign.c */
 	uint32_t select_seq;	/* odd: a select waits to be claimed; see select.c */
-	struct waiter *select_won;	/* of the case that came true; NULL: none */
+	int64_t wait_since;	/* coarse time of the park */
 	union {
 		struct waiter waiter;
 		struct waiter waiters[G_WAITERS];	/* of a select that is not wide */
 		struct sleeper sleeper;
 	};
+	struct waiter *select_won;	/* of the case that came true; NULL: none */
 	struct timer timer;	/* of a sleep or a deadline */
 	struct try_frame *tries;
 	struct panic *panics;
@@ -342,6 +345,7 @@ struct sched {
 	uint32_t stopping;	/* the world is to stop: Ms give their Ps up */
 	int taken;		/* Ms that lost their P in user code and do not know yet */
 	int foreign_parked;	/* plain threads asleep in a call of ours */
+	uint32_t foreign_moves;	/* how often one went to sleep or was woken */
 	int main_exited;	/* mains that ended by goexit */
 	int64_t coarse_now;	/* a recent os_now */
 	int64_t keeper_until;	/* when the keeper will look at the timers .. */
@@ -356,6 +360,12 @@ struct sched {
 };
 
 extern struct sched sched;
+
+/* The P of an index below gomaxprocs (or all_p_n) as loaded with acquire. */
+static inline struct p *p_at(int i)
+{
+	return load_relaxed(&load_relaxed(&sched.all_p)[i]);
+}
 
 /* Time slices begun on a P: what sysmon compares to see a long one. */
 static inline uint64_t p_slices(const struct p *pp)

@@ -110,7 +110,7 @@ static void ask_to_yield(void)
 static void take_all(struct p *own)
 {
 	for (int i = 0; i < sched.gomaxprocs; i++) {
-		struct p *pp = sched.all_p[i];
+		struct p *pp = p_at(i);
 
 		if (pp == own || load_acquire(&pp->status) == P_STOPPED || !p_take(pp))
 			continue;
@@ -159,7 +159,7 @@ static void make_ps(int n)
 	if (!all)
 		throw("out of memory for processors");
 	for (int i = 0; i < n; i++) {
-		all[i] = i < sched.all_p_n ? sched.all_p[i] : p_make(i);
+		all[i] = i < sched.all_p_n ? p_at(i) : p_make(i);
 		if (!all[i])
 			throw("out of memory for processors");
 	}
@@ -175,7 +175,7 @@ void world_make(int procs)
 	make_ps(procs);
 	store_release(&sched.gomaxprocs, procs);
 	for (int i = procs - 1; i >= 0; i--)
-		p_idle_put(sched.all_p[i]);
+		p_idle_put(p_at(i));
 	lock_release(&sched.lock);
 }
 
@@ -192,7 +192,7 @@ static void retire(struct p *pp)
 static void sort_ps(struct p *own, struct p **busy)
 {
 	for (int i = sched.gomaxprocs - 1; i >= 0; i--) {
-		struct p *pp = sched.all_p[i];
+		struct p *pp = p_at(i);
 
 		if (pp == own)
 			continue;
@@ -210,17 +210,17 @@ struct m *world_start(struct m *mp, int procs)
 	struct p *busy = NULL;
 
 	for (int i = procs; i < sched.gomaxprocs; i++)
-		timers_move(sched.all_p[i], sched.all_p[0]);
+		timers_move(p_at(i), p_at(0));
 	lock_acquire(&sched.lock);
 	make_ps(procs);
 	for (int i = procs; i < sched.gomaxprocs; i++)
-		retire(sched.all_p[i]);
+		retire(p_at(i));
 	if (procs < sched.gomaxprocs)
 		m_idle_reconsider();
 	store_release(&sched.gomaxprocs, procs);
 	if (mp->p && mp->p->id >= procs) {
 		p_unbind(mp);
-		p_bind(mp, sched.all_p[0]);
+		p_bind(mp, p_at(0));
 	}
 	if (mp->p)
 		store_relaxed(&mp->p->status, P_RUNNING);

@@ -88,22 +88,29 @@ GO_TEST(len_and_cap)
 	CHECK_EQ(goro_chan_cap(NULL), 0);
 }
 
+static void make_too_many(void *arg)
+{
+	(void)arg;
+	goro_chan_make(1 << 20, SIZE_MAX / 1024);
+}
+
 static void make_too_large(void *arg)
 {
 	(void)arg;
-	goro_chan_make(SIZE_MAX / 2, 3);
+	goro_chan_make(SIZE_MAX / 2, 0);
 }
 
 GO_TEST(size_out_of_range_panics)
 {
-	CHECK_STR(goro_try(make_too_large, NULL), "makechan: size out of range");
+	CHECK_STR(goro_try(make_too_many, NULL), "makechan: size out of range");
+	CHECK_STR(goro_try(make_too_large, NULL), "makechan: invalid channel element type");
 }
 
 GO_TEST(no_memory_is_null)
 {
 	if (TOOL_ASAN || TOOL_TSAN)
 		SKIP("the sanitizer ends the process");
-	CHECK(!goro_chan_make(SIZE_MAX / 4, 1));
+	CHECK(!goro_chan_make(1, SIZE_MAX / 4));
 }
 
 GO_TEST(try_does_not_wait)
