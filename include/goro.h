@@ -406,6 +406,7 @@ struct goro_pool_stats {
 	size_t queued;         /* tasks that wait for a worker                    */
 	int workers;           /* how many there are to be                        */
 	int busy;              /* workers with a task                             */
+	int waiting;           /* submits that wait for room                      */
 };
 GORO_API void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out);
 

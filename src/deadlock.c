@@ -45,8 +45,8 @@ void deadlock_check(void)
 	}
 	lock_release(&sched.lock);
 	if (load_relaxed(&sched.main_exited) > 0)
-		fatal("no goroutines (main called runtime.Goexit) - deadlock!");
-	fatal("all goroutines are asleep - deadlock!");
+		fatal_nobody("no goroutines (main called runtime.Goexit) - deadlock!");
+	fatal_nobody("all goroutines are asleep - deadlock!");
 }
 
 bool deadlock_unsure(void)

@@ -28,16 +28,18 @@ void fatal_first_only(void)
 			os_sleep(1000000000);
 }
 
-static _Noreturn void die(const char *fmt, va_list ap, bool own_fault)
+/* Whose stack is shown first: the runtime's own; the running goroutine's; or
+ * nobody's, when it is not the caller who is at fault. */
+enum culprit { RUNTIME, GOROUTINE, NOBODY };
+
+static _Noreturn void die(const char *fmt, va_list ap, enum culprit who)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
 	struct m *mp = m_self();
-	const struct g *gp = mp ? mp->curg : NULL;
+	const struct g *gp = mp && who == GOROUTINE ? mp->curg : NULL;
 	struct backtrace bt;
 	char text[256];
 
-	if (gp && gp->status == G_WAITING)
-		gp = NULL;	/* a plain thread, about to sleep: a deadlock's messenger */
 	fatal_first_only();
 	vsnprintf(text, sizeof text, fmt, ap);
 	print_str(&pr, "fatal error: ");
@@ -45,14 +47,12 @@ static _Noreturn void die(const char *fmt, va_list ap, bool own_fault)
 	print_str(&pr, "\n");
 	print_flush(&pr);
 	if (dump_level != DUMP_NONE) {
-		if (own_fault) {
+		backtrace_here(&bt);
+		if (who == RUNTIME) {
 			print_str(&pr, "\nruntime stack:\n");
-			backtrace_here(&bt);
 			dump_frames(&pr, &bt);
-		} else if (gp) {
-			backtrace_here(&bt);
 		}
-		dump_all_unstopped(&pr, own_fault ? NULL : gp, &bt);
+		dump_all_unstopped(&pr, gp, &bt);
 	}
 	_exit(2);
 }
@@ -62,7 +62,7 @@ _Noreturn void throw(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	die(fmt, ap, true);
+	die(fmt, ap, RUNTIME);
 }
 
 _Noreturn void fatal(const char *fmt, ...)
@@ -70,5 +70,13 @@ _Noreturn void fatal(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	die(fmt, ap, false);
+	die(fmt, ap, GOROUTINE);
+}
+
+_Noreturn void fatal_nobody(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	die(fmt, ap, NOBODY);
 }

@@ -78,8 +78,8 @@ static void learn_stack(struct m *mp)
 void m_attach_thread(struct m *mp)
 {
 	learn_stack(mp);
-	mp->state = M_RUNTIME;
-	mp->attn = os_membarrier_works ? 0 : ATTN_FENCE;
+	store_relaxed(&mp->state, M_RUNTIME);
+	store_relaxed(&mp->attn, os_membarrier_works ? 0 : ATTN_FENCE);
 	mp->errno_at = &errno;
 	mp->tid = os_tid();
 	mp->thread = pthread_self();

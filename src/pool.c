@@ -470,6 +470,7 @@ void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out)
 		.queued = p->count,
 		.workers = p->workers,
 		.busy = p->busy,
+		.waiting = p->waiting,
 	};
 	lock_release(&p->lock);
 	rt_exit(mp);

@@ -270,7 +270,7 @@ static void deadline_comes(struct m *mp, struct timer *t, int64_t now)
 	(void)now;
 	timer_fired(t);
 	if (claimed)
-		g_ready(mp, gp);
+		g_ready_in_order(mp, gp);
 }
 
 /*

@@ -11,6 +11,9 @@ _Noreturn void throw(const char *fmt, ...) __attribute__((format(printf, 1, 2), 
 /* The same for an end the program brought about: no trace of the runtime. */
 _Noreturn void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
+/* .. and not the caller: a deadlock that it found. */
+_Noreturn void fatal_nobody(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+
 /* Returns in the thread that is the first to end the process; others that come
  * while it prints wait for the end. */
 void fatal_first_only(void);

@@ -165,7 +165,7 @@ struct g {
 
 	/* Waiting: what a goroutine that parks writes and its waker looks at lies
 	 * in one cache line. The waiters belong to what it waits for. */
-	_Alignas(CACHE_LINE) uint8_t wait_reason;	/* enum wait_reason */
+	uint8_t wait_reason;	/* enum wait_reason */
 	bool is_foreign;	/* constant: stands for a plain thread, see foreign.c */
 	uint32_t select_seq;	/* odd: a select waits to be claimed; see select.c */
 	int64_t wait_since;	/* coarse time of the park */
@@ -184,6 +184,7 @@ struct g {
 
 	struct tool_fiber tool;
 };
+_Static_assert(offsetof(struct g, wait_reason) % CACHE_LINE == 0, "g: waiting is one line");
 
 /* ------------------------------------------------------------------- thread */
 

@@ -194,6 +194,8 @@ GO_TEST(one_that_runs_on_another_thread_shows_where)
 {
 	char *s;
 
+	if (TOOL_TSAN)
+		SKIP("the sanitizer holds signals back");
 	goro_gomaxprocs(4);
 	go(spin);
 	SPIN_UNTIL(load_seqcst(&counter) == 1);

@@ -17,7 +17,8 @@ static void wait_at(goro_chan *gate)
 	goro_chan_recv(gate, NULL);
 }
 
-/* Leaves the process little more address space than it has, and uses that up with
+/* Leaves the process some more address space than it has, enough for a few threads
+ * and too little for more stacks of goroutines, and uses up those there are with
  * goroutines that wait until gate is closed. */
 static void exhaust_memory(goro_chan *gate)
 {
@@ -31,7 +32,7 @@ static void exhaust_memory(goro_chan *gate)
 		SKIP("cannot tell how much memory there is");
 	fclose(f);
 	limit.rlim_cur = limit.rlim_max =
-		pages * (unsigned long)sysconf(_SC_PAGESIZE) + (16 << 20);
+		pages * (unsigned long)sysconf(_SC_PAGESIZE) + (512 << 20);
 	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
 	for (int n = 0; goro_go(wait_at, gate) == 0; n++)
 		if (n == 100000)

@@ -18,9 +18,13 @@ static uint32_t state_of(goro_mutex *m)
 	return load_relaxed(&((struct mutex *)m)->state);
 }
 
-static uint32_t waiters_of(goro_mutex *m)
+static uint32_t sleepers_of(goro_mutex *m)
 {
-	return state_of(m) >> 3;
+	struct m *mp = rt_enter();
+	uint32_t n = sema_sleepers(&((struct mutex *)m)->sema);
+
+	rt_exit(mp);
+	return n;
 }
 
 static bool is_starving(goro_mutex *m)
@@ -235,7 +239,7 @@ static void queue_up(struct fair *f, int n)
 	goro_waitgroup_add(&f->wg, n);
 	for (int i = 0; i < n; i++) {
 		go(note_turn, f, i);
-		AWAIT(waiters_of(&f->m) == (uint32_t)i + 1);
+		AWAIT(sleepers_of(&f->m) == (uint32_t)i + 1);
 	}
 }
 

@@ -579,6 +579,8 @@ static void goexit_main(void)
 
 TEST(goexit_of_main_is_a_deadlock_once_all_others_are_gone)
 {
+	if (TOOL_TSAN)
+		SKIP("the sanitizer runs threads of its own, and more of them after a fork");
 	ends_with(goexit_main, "fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n");
 }
 

@@ -197,7 +197,7 @@ GO_TEST(submit_waits_for_room)
 	goro_waitgroup_add(&wg, 4);
 	for (int i = 0; i < 4; i++)
 		go(submit_one, p, i % 2 ? GORO_FOREVER : goro_now() + seconds(1000), 0, &wg);
-	goro_sleep(5 * MS);
+	AWAIT(stats(p).waiting == 4);
 	CHECK_EQ(stats(p).submitted, 2);
 	open_gate();
 	goro_waitgroup_wait(&wg);
@@ -362,7 +362,7 @@ GO_TEST(close_refuses_those_who_wait_and_those_who_come)
 	goro_waitgroup_add(&wg, 2);
 	go(submit_one, p, GORO_FOREVER, -ESHUTDOWN, &wg);
 	go(submit_one, p, goro_now() + seconds(1000), -ESHUTDOWN, &wg);
-	goro_sleep(5 * MS);
+	AWAIT(stats(p).waiting == 2);
 	go(close_pool, p, &closed);
 	goro_waitgroup_wait(&wg);
 	CHECK_EQ(goro_pool_submit(p, count, NULL, GORO_FOREVER), -ESHUTDOWN);
@@ -382,14 +382,6 @@ static void submit_until(goro_pool *p, int64_t deadline, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-static uint64_t waiting_goroutines(void)
-{
-	struct goro_stats s;
-
-	goro_stats_read(&s);
-	return s.waiting;
-}
-
 /* The pool is gone when close returns, also if those who were refused had
  * deadlines at just that time. */
 GO_TEST(close_meets_deadlines_that_come)
@@ -404,9 +396,8 @@ GO_TEST(close_meets_deadlines_that_come)
 		goro_waitgroup_add(&wg, BY);
 		for (int k = 0; k < BY; k++)
 			go(submit_until, p, at + k * 1000, &wg);
-		/* All in their calls: these, and the task. */
-		AWAIT(waiting_goroutines() == BY + 1 || goro_now() >= at + MS);
-		if (waiting_goroutines() == BY + 1)
+		AWAIT(stats(p).waiting == BY || goro_now() >= at);
+		if (stats(p).waiting == BY)
 			SPIN_UNTIL(goro_now() >= at);
 		else
 			goro_waitgroup_wait(&wg);

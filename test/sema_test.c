@@ -96,13 +96,14 @@ GO_TEST(units_wait_for_those_on_their_way)
 
 /* ----------------------------------------------------------------------- order */
 
-static int order[64], order_n;
+static int order[64], order_taken, order_n;
 static uint32_t order_sema;
 
 static void note_turn(int id, enum sema_place place, goro_waitgroup *wg)
 {
 	acquire(&order_sema, place);
-	order[fetch_add_seqcst(&order_n, 1)] = id;
+	order[fetch_add_seqcst(&order_taken, 1)] = id;
+	fetch_add_seqcst(&order_n, 1);
 	goro_waitgroup_done(wg);
 }
 

@@ -204,14 +204,15 @@ GO_TEST(threads_and_goroutines_together)
 
 struct line {
 	goro_sema s;
-	int order[16], n;
+	int order[16], taken, n;
 	goro_waitgroup wg;
 };
 
 static void note_turn(struct line *l, int64_t units, int id)
 {
 	acquire(&l->s, units);
-	l->order[fetch_add_seqcst(&l->n, 1)] = id;
+	l->order[fetch_add_seqcst(&l->taken, 1)] = id;
+	fetch_add_seqcst(&l->n, 1);
 	goro_waitgroup_done(&l->wg);
 }
 
