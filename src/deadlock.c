@@ -25,7 +25,7 @@ static bool unsure;		/* written under sched.lock, read without */
 void deadlock_check(void)
 {
 	int running = sched.m_n - sched.idle_m_n - sched.idle_m_locked;
-	uint32_t moves;
+	uint32_t moves = load_seqcst(&sched.foreign_moves);	/* before all else */
 	int threads, ours;
 
 	check(lock_is_held(&sched.lock));
@@ -34,7 +34,6 @@ void deadlock_check(void)
 		return;
 	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER)
 		return;
-	moves = load_seqcst(&sched.foreign_moves);
 	threads = os_threads();
 	ours = sched.m_n + RUNTIME_THREADS + load_seqcst(&sched.foreign_parked) + TOOL_THREADS;
 	if (threads < 0)

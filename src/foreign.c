@@ -7,8 +7,8 @@
  * Everything else (queues of waiters, select, timers) sees a G like any other.
  *
  * A thread asleep here can act no more than a parked goroutine, so it counts in
- * sched.foreign_parked for the deadlock check. It counts from before its commit
- * action until its waker, not itself, takes it off: a thread that was woken but
+ * sched.foreign_parked for the deadlock check. It counts from after its commit
+ * action, which may start a timer, until its waker, not itself, takes it off: a thread that was woken but
  * has not run yet is not asleep.
  */
 #include <stdlib.h>
@@ -67,10 +67,10 @@ struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), voi
 {
 	struct g *gp = mp->curg;
 
-	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
-	fetch_add_seqcst(&sched.foreign_parked, 1);
 	mp->after_arg = arg;
 	commit(mp, gp);
+	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
+	fetch_add_seqcst(&sched.foreign_parked, 1);
 	lock_acquire(&sched.lock);
 	deadlock_check();
 	lock_release(&sched.lock);

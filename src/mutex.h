@@ -20,8 +20,11 @@ static inline void mutex_lock(struct mutex *m)
 {
 	uint32_t s = 0;
 
-	/* acquire: pairs with cas_release in mutex_unlock and mutex_give_up */
-	if (unlikely(!cas_acquire(&m->state, &s, MUTEX_LOCKED)))
+	/* acquire: pairs with cas_release in mutex_unlock and mutex_give_up.
+	 * Without a look first, which would fetch the line from another CPU
+	 * twice. The second try is for when it is free but others sleep. */
+	if (unlikely(!cas_acquire(&m->state, &s, MUTEX_LOCKED)) &&
+	    (s & MUTEX_LOCKED || !cas_acquire(&m->state, &s, s | MUTEX_LOCKED)))
 		mutex_lock_slow(m);
 }
 

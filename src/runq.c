@@ -14,7 +14,7 @@
  * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
  * other direction: the global queue, the oldest woken, the oldest started, in
  * turn. An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
- * before it in its own queue.
+ * before it in its own queue, or, among the started, OLDEST_STARTED_NS.
  *
  * runnext is the goroutine that the running one just made ready. It runs next
  * and inherits the rest of the time slice, so that a pair that hands work to
@@ -344,6 +344,18 @@ void runq_put_next(struct p *pp, struct g *gp)
 		runq_put_woken(pp, old);
 }
 
+/* Running the oldest started goroutine opens another subtree beside the one that
+ * is being walked, so that is done by the clock and not by the count. */
+static bool old_enough(struct p *pp)
+{
+	int64_t now = load_relaxed(&sched.coarse_now);
+
+	if (now - pp->oldest_at < OLDEST_STARTED_NS)
+		return false;
+	pp->oldest_at = now;
+	return true;
+}
+
 /* A pick against the usual order. NULL: nothing there, pick as usual. */
 static __attribute__((noinline)) struct g *get_fair(struct p *pp)
 {
@@ -362,7 +374,7 @@ static __attribute__((noinline)) struct g *get_fair(struct p *pp)
 		gp = ring_pop(&pp->woken);
 		break;
 	case 2:
-		gp = deque_pop_oldest(&pp->started);
+		gp = old_enough(pp) ? deque_pop_oldest(&pp->started) : NULL;
 		break;
 	}
 	return gp;

@@ -285,6 +285,7 @@ struct p {
 	/* The owner M's, read by sysmon. */
 	uint32_t fair_in;	/* picks left until a fair one */
 	uint32_t fair_turn;
+	int64_t oldest_at;	/* when the oldest started was last picked */
 	uint32_t latency_skip;	/* goroutines made ready until one is timed */
 	uint64_t id_next, id_end;
 	struct g *gfree;	/* dead goroutines of the default size */

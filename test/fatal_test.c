@@ -469,6 +469,8 @@ SEEN static void quit_oneself(void)
 
 TEST(a_quit_handler_installed_before_is_called)
 {
+	if (TOOL_TSAN)
+		SKIP("the sanitizer holds signals back");
 	program = quit_oneself;
 	test_run_child(child_with_handler, &o);
 	CHECK_EQ(o.status, 42);
@@ -488,6 +490,12 @@ TEST(a_handler_installed_later_replaces_ours)
 }
 
 /* ------------------------------------------------------------------ SIGQUIT */
+
+static void not_with_tsan(void)
+{
+	if (TOOL_TSAN)
+		SKIP("the sanitizer holds signals back");
+}
 
 static bool hogging;
 
@@ -526,6 +534,7 @@ static void quit_with_many(void)
 
 TEST(quit_shows_all_goroutines)
 {
+	not_with_tsan();
 	run(quit_with_many);
 	CHECK_EQ(o.status, 2);
 	begins_with("SIGQUIT: quit\nPC=0x");
@@ -556,6 +565,7 @@ static void quit_under_load(void)
 
 TEST(quit_under_load)
 {
+	not_with_tsan();
 	for (int i = 0; i < 5; i++) {
 		run(quit_under_load);
 		CHECK_EQ(o.status, 2);
@@ -621,6 +631,7 @@ TEST(quit_survives_a_goroutine_whose_stack_is_garbage)
 {
 	if (TOOL_ASAN)
 		SKIP("the sanitizer forbids writing there");
+	not_with_tsan();
 	for (spoil_kind = 0; spoil_kind < 6; spoil_kind++) {
 		run(quit_with_garbage);
 		if (o.status != 2)

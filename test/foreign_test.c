@@ -346,9 +346,12 @@ static void thread_sleeps_and_sends(void)
 {
 	goro_chan *c = goro_chan_of(int, 0);
 	pthread_t t;
+	int status;
 
 	start_thread(&t, sleep_and_send, c);
-	exit(goro_run(receive_one, 0, (char **)c));
+	status = goro_run(receive_one, 0, (char **)c);
+	pthread_join(t, NULL);
+	exit(status);
 }
 
 TEST(no_deadlock_while_a_thread_may_yet_send)

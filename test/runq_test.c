@@ -127,6 +127,8 @@ TEST(fair_pick_reaches_the_oldest)
 	for (int i = 2;; i++) {		/* newest first would run gs[i] for ever */
 		struct g *gp;
 
+		sched.coarse_now += OLDEST_STARTED_NS;
+
 		runq_put_started(pp, &gs[i % 998 + 2]);
 		gp = get(pp);
 		picks += gp == &gs[0] || gp == &gs[1];
