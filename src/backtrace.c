@@ -153,15 +153,15 @@ bool backtrace_on_signal(struct m *mp, const void *ucontext)
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	struct unwind_regs regs;
+	bool asleep = asleep_at(load_relaxed(&mp->tid), &regs);
+	/* Read after: it may have been stopped in between, and sleep there. */
+	const void *stopped_at = load_acquire(&mp->stopped_at);
 	int64_t end;
 
 	bt->n = 0;
-	if (load_acquire(&mp->stopped_at)) {
-		unwind_regs_from_ucontext(&regs, mp->stopped_at);
-		backtrace_regs(bt, &regs, gp, mp);
-		return true;
-	}
-	if (asleep_at(mp->tid, &regs)) {
+	if (stopped_at)
+		unwind_regs_from_ucontext(&regs, stopped_at);
+	if (stopped_at || asleep) {
 		backtrace_regs(bt, &regs, gp, mp);
 		return true;
 	}

@@ -121,12 +121,16 @@ void m_start_unlock(struct p *pp, bool spinning)
 	}
 	if ((gp = globq_take_bound())) {
 		/* No M is free, but this one brings its own: it may hold the
-		 * lock that keeps the spawner from making another. */
+		 * lock that keeps the spawner from making another. The next
+		 * time there is to be one, or those who bring theirs (perhaps
+		 * only the one that has just given way) would run for ever. */
 		sched.idle_m_locked--;
 		if (spinning)
 			fetch_add_seqcst(&sched.spinning, -1);
+		store_relaxed(&sched.want_spare, 1);
 		lock_release(&sched.lock);
 		m_hand_p(gp->locked_m, pp);
+		m_spawn();
 		return;
 	}
 	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */

@@ -81,7 +81,7 @@ void m_attach_thread(struct m *mp)
 	store_relaxed(&mp->state, M_RUNTIME);
 	store_relaxed(&mp->attn, os_membarrier_works ? 0 : ATTN_FENCE);
 	mp->errno_at = &errno;
-	mp->tid = os_tid();
+	store_relaxed(&mp->tid, os_tid());
 	mp->thread = pthread_self();
 	mp->rng = (uint64_t)os_now() * 2 + 1;
 	goro_tls_m = mp;
@@ -92,7 +92,7 @@ void m_free(struct m *mp)
 	goro_tls_m = NULL;
 	lock_acquire(&sched.lock);
 	mp->idle_link = free_m;
-	mp->tid = 0;
+	store_relaxed(&mp->tid, 0);	/* sysmon may look */
 	free_m = mp;
 	lock_release(&sched.lock);
 }

@@ -157,7 +157,7 @@ static bool may_stop(struct m *mp, const void *ucontext)
 	unwind_regs_from_ucontext(&regs, ucontext);
 	if (!is_delicate(regs.reg[UNWIND_PC]))
 		return true;
-	store_relaxed(&mp->put_off, mp->put_off + 1);
+	count_up(&mp->put_off, 1);
 	return false;
 }
 
@@ -177,9 +177,9 @@ static void stop_here(struct m *mp, const void *ucontext)
 		store_relaxed(&mp->put_off, 0);
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);
-		mp->stopped_at = ucontext;
+		store_release(&mp->stopped_at, ucontext);
 		preempt_wait_turn(mp);
-		mp->stopped_at = NULL;
+		store_release(&mp->stopped_at, NULL);
 	}
 	/* release: what was done to the P; pairs with load_acquire in p_take */
 	store_release(&mp->state, M_USER);

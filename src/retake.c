@@ -38,13 +38,13 @@ static int quick_looks;		/* how many more come soon */
 /* The thread sleeps in the kernel, for certain. */
 static bool asleep(struct m *mp)
 {
-	return os_thread_asleep(mp->tid, &mp->syscall_fd) > 0;
+	return os_thread_asleep(load_relaxed(&mp->tid), &mp->syscall_fd) > 0;
 }
 
 /* Its CPU clock has not moved since the last look. */
 static bool clock_stands(struct m *mp)
 {
-	int64_t cpu = os_thread_cpu(mp->tid);
+	int64_t cpu = os_thread_cpu(load_relaxed(&mp->tid));
 	bool stands = cpu - mp->cpu_seen < CLOCK_STANDS_NS;
 
 	mp->cpu_seen = cpu;
@@ -69,7 +69,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp)
 {
 	if (!somebody_to_run_it() || !p_take(pp))
 		return false;
-	mp->cpu_seen = os_thread_cpu(mp->tid);
+	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
 	count_up(&pp->count.handoffs, 1);
 	quick_looks = QUICK_LOOKS;
 	p_handoff(pp);
@@ -79,7 +79,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp)
 static void signal_thread(struct m *mp)
 {
 	if (exchange_acqrel(&mp->signalled, 1) == 0)
-		os_tgkill(mp->tid, SIG_PREEMPT);
+		os_tgkill(load_relaxed(&mp->tid), SIG_PREEMPT);
 }
 
 static void ask_to_yield(struct m *mp)
@@ -146,9 +146,9 @@ static int64_t chase(void)
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
 		int64_t cpu;
 
-		if (!(load_acquire(&mp->attn) & ATTN_TAKEN) || mp->tid == 0)
+		if (!(load_acquire(&mp->attn) & ATTN_TAKEN) || load_relaxed(&mp->tid) == 0)
 			continue;
-		cpu = os_thread_cpu(mp->tid);
+		cpu = os_thread_cpu(load_relaxed(&mp->tid));
 		if (cpu - mp->cpu_seen < CHASE_AFTER_NS)
 			continue;
 		mp->cpu_seen = cpu;

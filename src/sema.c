@@ -33,7 +33,7 @@
  * The tree
  *
  * A bucket may have sleepers on many addresses (a million goroutines, each
- * waiting for its own waitgroup, are four thousand to a bucket). The first
+ * waiting for a mutex of its own, are four thousand to a bucket). The first
  * sleeper of each address stands for it in a binary tree; the others of the same
  * address hang from it in a list, in order. The address is hashed by a
  * multiplication that loses nothing, whose top byte chooses the bucket, and whose

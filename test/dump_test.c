@@ -11,7 +11,7 @@
 #include "test.h"
 
 static int counter;
-static volatile bool stop;
+static bool stop;
 static int dump_line, park_line, start_line;
 
 #define DUMP(f) (dump_line = __LINE__, goro_dump(f))
@@ -186,7 +186,7 @@ GO_TEST(a_goroutine_that_has_not_run_yet_is_shown)
 SEEN static void spin(void)
 {
 	fetch_add_seqcst(&counter, 1);
-	while (!stop)
+	while (!load_relaxed(&stop))
 		;
 }
 
@@ -204,7 +204,7 @@ GO_TEST(one_that_runs_on_another_thread_shows_where)
 	CHECK_CONTAINS(s, "]:\nspin(...)\n\t");
 	CHECK(!strstr(s, "locked to thread"));
 	CHECK_CONTAINS(s, "/dump_test.c:");
-	stop = true;
+	store_relaxed(&stop, true);
 }
 
 SEEN static void sleep_in_kernel(int fd)
@@ -316,7 +316,7 @@ TEST(plain_threads_start_goroutines_and_dump_them)
 
 static void come_and_go(void)
 {
-	while (!stop) {
+	while (!load_relaxed(&stop)) {
 		go(goro_gosched);
 		goro_gosched();
 	}
@@ -325,7 +325,7 @@ static void come_and_go(void)
 
 static void talk(goro_chan *c)
 {
-	while (!stop) {
+	while (!load_relaxed(&stop)) {
 		goro_chan_send(c, &(int){ 1 });
 		goro_chan_recv(c, NULL);
 	}
@@ -345,7 +345,7 @@ static void load_start(void)
 
 static void load_stop(void)
 {
-	stop = true;
+	store_relaxed(&stop, true);
 	AWAIT(load_seqcst(&counter) == 0);
 	AWAIT(goro_num_goroutine() == 1);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "await.h"
+#include "deadlock.h"
 #include "linger.h"
 #include "mutex.h"
 #include "sema.h"
@@ -452,17 +453,10 @@ static int lock_twice(int argc, char **argv)
 	return 0;
 }
 
-static void lock_twice_alone(void)
-{
-	exit(goro_run(lock_twice, 0, NULL));
-}
-
 TEST(waiting_for_oneself_is_a_deadlock)
 {
 	struct test_output o;
 
-	test_run_child(lock_twice_alone, &o);
-	CHECK_EQ(o.status, 2);
-	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!");
+	check_deadlock(lock_twice, &o);
 	CHECK_CONTAINS(o.err, "[sync.Mutex.Lock]:\ngoro_mutex_lock");
 }

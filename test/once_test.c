@@ -7,6 +7,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "deadlock.h"
 #include "linger.h"
 #include "test.h"
 
@@ -249,13 +250,10 @@ static int recurse(int argc, char **argv)
 	return 0;
 }
 
-static void run_recurse(void) { exit(goro_run(recurse, 0, NULL)); }
-
 TEST(doing_it_inside_itself_is_a_deadlock)
 {
 	struct test_output o;
 
-	test_run_child(run_recurse, &o);
-	CHECK_EQ(o.status, 2);
-	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!");
+	check_deadlock(recurse, &o);
+	CHECK_CONTAINS(o.err, "[sync.Mutex.Lock]:\ngoro_once_do");
 }

@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "deadlock.h"
 #include "linger.h"
 #include "test.h"
 
@@ -474,17 +475,12 @@ static int write_then_read(int argc, char **argv)
 	return 0;
 }
 
-static void run_read_then_write(void) { exit(goro_run(read_then_write, 0, NULL)); }
-static void run_write_then_read(void) { exit(goro_run(write_then_read, 0, NULL)); }
-
 TEST(waiting_for_oneself_is_a_deadlock)
 {
 	struct test_output o;
 
-	test_run_child(run_read_then_write, &o);
-	CHECK_CONTAINS(o.err, "all goroutines are asleep - deadlock!");
+	check_deadlock(read_then_write, &o);
 	CHECK_CONTAINS(o.err, "[sync.RWMutex.Lock]:\n");
-	test_run_child(run_write_then_read, &o);
-	CHECK_CONTAINS(o.err, "all goroutines are asleep - deadlock!");
+	check_deadlock(write_then_read, &o);
 	CHECK_CONTAINS(o.err, "[sync.RWMutex.RLock]:\n");
 }

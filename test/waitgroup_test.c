@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "deadlock.h"
 #include "linger.h"
 #include "test.h"
 
@@ -283,14 +284,10 @@ static int wait_alone(int argc, char **argv)
 	return 0;
 }
 
-static void run_wait_alone(void) { exit(goro_run(wait_alone, 0, NULL)); }
-
 TEST(waiting_for_nobody_is_a_deadlock)
 {
 	struct test_output o;
 
-	test_run_child(run_wait_alone, &o);
-	CHECK_EQ(o.status, 2);
-	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!");
+	check_deadlock(wait_alone, &o);
 	CHECK_CONTAINS(o.err, "[sync.WaitGroup.Wait]:\ngoro_waitgroup_wait");
 }
