@@ -2,14 +2,27 @@
  * restart.h (x86-64) - a system call that our signal interrupted goes on as if
  * nothing had been.
  *
- * The kernel restarts most calls by itself (SA_RESTART); those in the list it
- * ends with EINTR. Such a call has left all argument registers as they were and
- * only the call's number is gone: it stands in the instruction stream just before
- * the system call, where every wrapper of libc loads it. If one of the list is
- * found there the number is put back and the call made once more. A timeout
- * starts anew: the signal goes to threads that were not asleep a moment ago, so
- * hardly any of it had passed. A call made in another way fails with EINTR, as
- * it would for any other signal.
+ * The signal is not sent to a thread that sleeps, but one may fall asleep between
+ * the look and the signal. The kernel restarts most calls by itself (SA_RESTART).
+ * Those in restart_wanted it ends with EINTR: nothing was done and all argument
+ * registers are as they were; only the call's number is gone. It stands in the
+ * instruction stream just before the system call, where every wrapper of libc
+ * loads it, or, for calls made with syscall(), before the call of that. If one of
+ * the list is found there the number is put back and the call made once more. A
+ * timeout that is not absolute starts anew: hardly any of it had passed.
+ *
+ * A transfer that had begun ends short instead: a large write, send, or a recv of
+ * all that was asked for. The rest of it is made into a call of its own, from
+ * restart_rest, and the result is the sum. (Not from the handler: there the
+ * program's own signals, that may be meant to end it, would not come through.)
+ *
+ * A call made in another way fails with EINTR, or ends short, as it would for any
+ * other signal. So do writev, sendmsg and the like when they had begun.
+ *
+ * What cannot be told apart: a call that was interrupted by the program's own
+ * signal, if ours comes at the very instruction at which the program's handler
+ * returns to it. It is made once more, as if the program's signal had come just
+ * before it.
  */
 #ifndef GORO_ARCH_RESTART_H
 #define GORO_ARCH_RESTART_H
@@ -18,21 +31,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
+/* Newer than some headers. */
+#define RESTART_SYS_EPOLL_PWAIT2 441
+#define RESTART_SYS_FUTEX_WAITV  449
+#define RESTART_SYS_FUTEX_WAIT   455
 
-static inline bool restart_wanted(uint32_t nr)
+static inline bool restart_wanted(long nr)
 {
 	static const uint16_t calls[] = {
 		SYS_nanosleep, SYS_clock_nanosleep, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6,
-		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_futex, SYS_semop,
-		SYS_semtimedop, SYS_msgrcv, SYS_msgsnd, SYS_rt_sigtimedwait, SYS_pause,
-		SYS_rt_sigsuspend, SYS_io_getevents, SYS_accept, SYS_accept4, SYS_recvfrom,
-		SYS_recvmsg, SYS_sendto, SYS_sendmsg,
+		SYS_epoll_wait, SYS_epoll_pwait, RESTART_SYS_EPOLL_PWAIT2, SYS_futex,
+		RESTART_SYS_FUTEX_WAITV, RESTART_SYS_FUTEX_WAIT, SYS_semop, SYS_semtimedop,
+		SYS_msgrcv, SYS_msgsnd, SYS_rt_sigtimedwait, SYS_pause, SYS_rt_sigsuspend,
+		SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter, SYS_accept, SYS_accept4,
+		SYS_connect, SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_recvfrom, SYS_recvmsg,
+		SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
 	};
 
 	for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -41,27 +58,113 @@ static inline bool restart_wanted(uint32_t nr)
 	return false;
 }
 
-/* How far before the system call its number may be loaded, in bytes. */
+/* ------------------------------------------------------ which call was it? */
+
+/* How far before the system call its number may be loaded, and before a call of
+ * syscall(), in bytes. */
 #define RESTART_LOOK_BACK 24
+#define RESTART_LOOK_BACK_CALL 64
+/* Larger numbers are not those of calls. */
+#define RESTART_NUMBER_MAX 600
+
+/* The number in the last "mov $number, reg" that begins in [end - back, end - 5];
+ * opcode is that of the 32-bit register. -1: there is none. */
+static inline long restart_mov_before(const uint8_t *end, int back, uint8_t opcode)
+{
+	for (const uint8_t *at = end - 5; at >= end - back; at--) {
+		uint32_t nr;
+
+		if (at[0] != opcode || at[-1] == 0x41)	/* 41: it is %r8d and so on */
+			continue;
+		memcpy(&nr, at + 1, sizeof nr);
+		if (nr <= RESTART_NUMBER_MAX)
+			return nr;
+	}
+	return -1;
+}
+
+/* libc's syscall(nr, ...) up to the system call: it moves all arguments down. */
+static inline bool restart_in_syscall(const uint8_t *insn)
+{
+	static const uint8_t code[] = {
+		0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca,
+		0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 0x08,
+	};
+
+	return memcmp(insn - sizeof code, code, sizeof code) == 0;
+}
+
+/* The rest of a transfer, as restart_rest (restart.S) finds it on the stack. */
+struct restart_rest {
+	long done;
+	long rsi, rdx, rip;	/* to go on with */
+	long nr;
+};
+#define RESTART_REST_BYTES 40
+#define RESTART_RED_ZONE_BYTES 128
+_Static_assert(sizeof(struct restart_rest) == RESTART_REST_BYTES, "restart.S has these offsets");
+
+/* Makes the call with its number in the restart_rest at %rsp, adds what it did,
+ * and goes on at its rip. */
+void restart_rest(void);
+extern const char restart_rest_returned[];	/* right after its system call */
+
+/* The number of the system call that returned to pc; -1: cannot tell. */
+static inline long restart_number(const greg_t *reg)
+{
+	const uint8_t *pc = (const uint8_t *)reg[REG_RIP], *insn = pc - 2;
+
+	if (insn[0] != 0x0f || insn[1] != 0x05)
+		return -1;
+	if ((const char *)pc == restart_rest_returned)
+		return ((const struct restart_rest *)reg[REG_RSP])->nr;
+	if (restart_in_syscall(insn))
+		return restart_mov_before(*(const uint8_t **)reg[REG_RSP], RESTART_LOOK_BACK_CALL,
+		                          0xbf);	/* %edi */
+	if (insn[-2] == 0x31 && insn[-1] == 0xc0)	/* xor %eax, %eax */
+		return 0;
+	return restart_mov_before(insn, RESTART_LOOK_BACK, 0xb8);	/* %eax */
+}
+
+/* ----------------------------------------------------------- the way on */
+
+/* A transfer that is meant to be whole, to the end of a stream. */
+static inline bool restart_is_whole(long nr, const greg_t *reg)
+{
+	long flags = reg[REG_R10];
+
+	if (nr == SYS_write)
+		return true;
+	if (reg[REG_R8] != 0 || flags & MSG_DONTWAIT)
+		return false;
+	return nr == SYS_sendto || (nr == SYS_recvfrom && flags & MSG_WAITALL);
+}
+
+static inline void restart_go_on(long nr, greg_t *reg)
+{
+	struct restart_rest *r = (struct restart_rest *)(reg[REG_RSP] - RESTART_RED_ZONE_BYTES) - 1;
+
+	*r = (struct restart_rest){ reg[REG_RAX], reg[REG_RSI], reg[REG_RDX], reg[REG_RIP], nr };
+	reg[REG_RSI] += r->done;
+	reg[REG_RDX] -= r->done;
+	reg[REG_RSP] = (greg_t)r;
+	reg[REG_RIP] = (greg_t)restart_rest;
+}
 
 static inline void restart_interrupted(void *ucontext)
 {
 	greg_t *reg = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
-	const uint8_t *pc = (const uint8_t *)reg[REG_RIP];
+	bool nothing = reg[REG_RAX] == -EINTR;
+	bool part = reg[REG_RAX] > 0 && reg[REG_RAX] < reg[REG_RDX];
+	long nr;
 
-	if (reg[REG_RAX] != -EINTR || pc[-2] != 0x0f || pc[-1] != 0x05)
+	if ((!nothing && !part) || (nr = restart_number(reg)) < 0)
 		return;
-	for (const uint8_t *at = pc - 7; at >= pc - 2 - RESTART_LOOK_BACK; at--) {
-		uint32_t nr;
-
-		if (*at != 0xb8)	/* mov $nr, %eax */
-			continue;
-		memcpy(&nr, at + 1, sizeof nr);
-		if (!restart_wanted(nr))
-			continue;
+	if (nothing && restart_wanted(nr)) {
 		reg[REG_RAX] = nr;
 		reg[REG_RIP] -= 2;
-		return;
+	} else if (part && restart_is_whole(nr, reg)) {
+		restart_go_on(nr, reg);
 	}
 }
 
