@@ -167,7 +167,7 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 	}
 	store_relaxed(&mp->backtrace_done, 0);
 	store_release(&mp->backtrace_for, bt);
-	os_tgkill(mp->tid, SIG_PREEMPT);
+	os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 	for (end = os_now() + ANSWER_NS; os_now() < end; os_sleep(20000))
 		if (load_acquire(&mp->backtrace_done))
 			return true;

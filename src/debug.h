@@ -10,6 +10,8 @@
 	X(scheddetail)	/* .. and all Ps, Ms and Gs */                    \
 	X(migrate)	/* send every readied goroutine to another P */   \
 	X(linger)	/* pause N us where races are: linger.h */        \
+	X(asyncpreemptoff)	/* send no signal to running goroutines */ \
+	X(slice)	/* time slices of N us */                         \
 	X(nomembarrier)	/* as if the kernel had no membarrier */          \
 	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
 	X(nouring)	/* as if it had no io_uring */

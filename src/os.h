@@ -8,6 +8,7 @@
 #ifndef GORO_OS_H
 #define GORO_OS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +58,9 @@ void os_thread_forget(int *fd);
 void os_sleep(int64_t ns);
 void os_yield(void);
 int os_tgkill(int tid, int sig);
+/* A signal to a thread that the handler can tell from the program's own. */
+int os_signal(int tid, int sig);
+bool os_signal_is_ours(const siginfo_t *info);
 /* Writes all of it to a descriptor, retrying; errors are ignored. */
 void os_write(int fd, const void *buf, size_t n);
 

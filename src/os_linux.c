@@ -333,6 +333,22 @@ int os_tgkill(int tid, int sig)
 	return (int)sys3(SYS_tgkill, sys0(SYS_getpid), tid, sig);
 }
 
+static char ours;		/* its address marks our signals */
+
+int os_signal(int tid, int sig)
+{
+	siginfo_t info = { .si_signo = sig, .si_code = SI_QUEUE };
+
+	info.si_pid = (pid_t)sys0(SYS_getpid);
+	info.si_value.sival_ptr = &ours;
+	return (int)sys4(SYS_rt_tgsigqueueinfo, info.si_pid, tid, sig, &info);
+}
+
+bool os_signal_is_ours(const siginfo_t *info)
+{
+	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &ours;
+}
+
 void os_write(int fd, const void *buf, size_t n)
 {
 	const char *p = buf;

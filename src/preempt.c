@@ -39,6 +39,7 @@
 #include <goro.h>
 
 #include "backtrace.h"
+#include "mem.h"
 #include "os.h"
 #include "restart.h"
 #include "runq.h"
@@ -52,7 +53,6 @@
 #define HANDLER_BYTES (64 << 10)
 
 static sigset_t program_mask;
-static struct sigaction program_action;	/* for SIG_PREEMPT, before us */
 
 /* ------------------------------------------------------------------ in line */
 
@@ -150,8 +150,6 @@ static bool may_stop(struct m *mp, const void *ucontext)
 {
 	struct unwind_regs regs;
 
-	if (mp->curg->preempt_off)
-		return false;
 	if (load_relaxed(&mp->put_off) >= PUT_OFF_MAX)
 		return true;
 	unwind_regs_from_ucontext(&regs, ucontext);
@@ -159,6 +157,65 @@ static bool may_stop(struct m *mp, const void *ucontext)
 		return true;
 	count_up(&mp->put_off, 1);
 	return false;
+}
+
+/* ----------------------------------------------- the program's own SIGURG */
+
+/* What the program does about SIG_PREEMPT. Replaced, never changed: a handler may
+ * be reading it. */
+static const struct sigaction *program_action;
+static __thread bool giving;	/* the program's handler runs on this thread */
+
+/* True if the program has a handler; it has run. One that calls the handler it
+ * found when it was installed, which is ours, ends up here again: that is over. */
+static bool give_to_program(int sig, siginfo_t *info, void *uc)
+{
+	/* acquire: pairs with store_release in install */
+	const struct sigaction *sa = load_acquire(&program_action);
+
+	if (giving || (!(sa->sa_flags & SA_SIGINFO) &&
+	               (sa->sa_handler == SIG_DFL || sa->sa_handler == SIG_IGN)))
+		return false;
+	giving = true;
+	if (sa->sa_flags & SA_SIGINFO)
+		sa->sa_sigaction(sig, info, uc);
+	else
+		sa->sa_handler(sig);
+	giving = false;
+	return true;
+}
+
+static void on_preempt(int sig, siginfo_t *info, void *uc);
+
+/* Ours in the place of what the program has there, which is called for signals
+ * that are not ours. */
+static void install(void)
+{
+	struct sigaction sa = {
+		.sa_sigaction = on_preempt,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
+	};
+	struct sigaction *old = mem_alloc(sizeof *old);
+
+	if (!old)
+		throw("out of memory for a signal handler");
+	sigfillset(&sa.sa_mask);
+	sigaction(SIG_PREEMPT, NULL, old);
+	/* release: it is whole; pairs with load_acquire in give_to_program */
+	store_release(&program_action, old);
+	sigaction(SIG_PREEMPT, &sa, NULL);
+}
+
+/* The program may have installed a handler since: it is called like one that was
+ * there before us, and not for signals of ours. */
+void preempt_signal(struct m *mp)
+{
+	struct sigaction sa;
+
+	sigaction(SIG_PREEMPT, NULL, &sa);
+	if (sa.sa_sigaction != on_preempt)
+		install();
+	os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 }
 
 /* ------------------------------------------------------------- the handler */
@@ -169,6 +226,8 @@ static void stop_here(struct m *mp, const void *ucontext)
 {
 	uint32_t attn;
 
+	if (mp->curg->preempt_off)
+		return;		/* even without a P, if that was taken while it slept */
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();
 	attn = border_settle(mp);
@@ -185,28 +244,17 @@ static void stop_here(struct m *mp, const void *ucontext)
 	store_release(&mp->state, M_USER);
 }
 
-static void give_to_program(int sig, siginfo_t *info, void *uc)
-{
-	if (program_action.sa_flags & SA_SIGINFO)
-		program_action.sa_sigaction(sig, info, uc);
-	else if (program_action.sa_handler != SIG_DFL && program_action.sa_handler != SIG_IGN)
-		program_action.sa_handler(sig);
-}
-
 static void on_preempt(int sig, siginfo_t *info, void *uc)
 {
 	struct m *mp = m_self();
 	int *errno_at = goro_errno();
 	int saved = *errno_at;
+	bool program_saw = !os_signal_is_ours(info) && give_to_program(sig, info, uc);
 
-	/* Ours are sent by tgkill from this process and never carry news for
-	 * the program; any other is the program's too. */
-	if (info->si_code != SI_TKILL)
-		give_to_program(sig, info, uc);
 	if (mp) {
 		backtrace_on_signal(mp, uc);
 		store_relaxed(&mp->signalled, 0);
-		if (!mp->is_foreign && load_relaxed(&mp->state) != M_RUNTIME)
+		if (!mp->is_foreign && !program_saw && load_relaxed(&mp->state) != M_RUNTIME)
 			restart_interrupted(uc);
 		if (!mp->is_foreign && load_relaxed(&mp->state) == M_USER)
 			stop_here(mp, uc);
@@ -218,14 +266,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 
 void preempt_init(void)
 {
-	struct sigaction sa = {
-		.sa_sigaction = on_preempt,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
-	};
-
 	dl_iterate_phdr(find_delicate, NULL);
-	sigfillset(&sa.sa_mask);
-	sigaction(SIG_PREEMPT, &sa, &program_action);
+	install();
 	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
 	sigdelset(&program_mask, SIG_PREEMPT);
 }

@@ -10,6 +10,9 @@ void preempt_init(void);
 void preempt_thread_init(struct m *mp);	/* on that thread */
 void preempt_thread_end(struct m *mp);
 
+/* Sends the signal to the M's thread. Any thread; one at a time. */
+void preempt_signal(struct m *mp);
+
 /* The running goroutine gets in line for a P, staying on this thread, which
  * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or
  * without. */

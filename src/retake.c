@@ -25,9 +25,9 @@
  */
 #include "retake.h"
 
-#include <signal.h>
-
+#include "debug.h"
 #include "os.h"
+#include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
 
@@ -78,10 +78,15 @@ static bool take_and_hand_on(struct p *pp, struct m *mp)
 
 static void signal_thread(struct m *mp)
 {
+	if (debug.asyncpreemptoff)
+		return;
 	if (exchange_acqrel(&mp->signalled, 1) == 0)
-		os_tgkill(load_relaxed(&mp->tid), SIG_PREEMPT);
+		preempt_signal(mp);
 }
 
+/* Without the membarrier that p_take needs: at worst the M's store of USER is not
+ * seen yet and neither is the request by the M, on its way out; then the next look
+ * finds it in user code. */
 static void ask_to_yield(struct m *mp)
 {
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
@@ -94,9 +99,11 @@ static void ask_to_yield(struct m *mp)
 /* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
 static int64_t slice_of(const struct p *pp, int64_t now)
 {
+	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
+
 	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now)
-		return SLICE_SHORT_NS;
-	return globq_length() != 0 ? SLICE_NS : TIMER_NEVER;
+		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
+	return globq_length() != 0 ? whole : TIMER_NEVER;
 }
 
 /* When to look again at pp: ns from now. */

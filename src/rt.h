@@ -33,8 +33,9 @@
  * the M passes a fence of its own before it reads attn again.
  *
  * Leaving is the mirror image: state = USER, then read attn. A request to yield
- * that the taker left because it read RUNTIME is seen there, by the same
- * argument. The reads of attn are also what makes a signal handler's note seen:
+ * that was left because the state read RUNTIME is seen there, by the same argument
+ * if there was a membarrier in between (world.c), and almost always without one
+ * (retake.c): there the next look makes good what was missed. The reads of attn are also what makes a signal handler's note seen:
  * the handler runs on the same thread, so program order is all it needs.
  */
 #ifndef GORO_RT_H
