@@ -22,6 +22,7 @@ help:
 	@echo "make test-tsan       all tests with ThreadSanitizer"
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
 	@echo "make bench           the benchmarks, beside Go and others"
+	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
 	@echo "make build-PRESET    any build of CMakePresets.json"
 	@echo "make clean           remove $(BUILD)"
@@ -45,8 +46,10 @@ test-asan test-tsan test-aarch64:
 	@test/run $(@:test-%=%)
 
 bench:
-	@tools/setup bench
-	@bench/run $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers $(PEERS))
+	@tools/setup bench || echo "going on without what is missing"
+	@bench/run $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers $(PEERS)) \
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PROCS),--procs $(PROCS)) \
+		$(if $(filter undefined,$(origin SCALE)),,--scale '$(SCALE)')
 
 install: build-release
 	@cmake --install $(BUILD)/release --prefix $(PREFIX) >/dev/null

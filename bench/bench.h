@@ -20,5 +20,10 @@
 	} while (0)
 
 #define bench_report(...) measure_report(goro_gomaxprocs(0), __VA_ARGS__)
+#define bench_report_latency(...) \
+	measure_report_latency(goro_gomaxprocs(0), __VA_ARGS__)
+
+/* What fields that different processors write are kept apart by. */
+#define BENCH_LINE 64
 
 #endif

@@ -55,6 +55,15 @@ static inline int64_t measure_target_ns(void)
 	return (int64_t)((text ? atof(text) : MEASURE_DEFAULT_SECONDS) * 1e9);
 }
 
+/* CPU time that the whole process has used, all threads together. */
+static inline int64_t measure_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 typedef uint64_t measure_round(void);
 
 struct measurement {
@@ -117,6 +126,15 @@ static inline int64_t measure_memory_bytes(void)
 	return measure_status_bytes("VmRSS") + measure_status_bytes("VmPTE");
 }
 
+/* The head of a result line, up to the text of the check. */
+static inline void measure_print_head(int procs, const char *name,
+                                      const char *part, double value,
+                                      const char *unit)
+{
+	printf("{\"name\":\"%s%s\",\"procs\":%d,\"value\":%.3f,\"unit\":\"%s\",",
+	       name, part, procs, value, unit);
+}
+
 /* Prints a result: one line, one JSON object. The rest is the check, as printf:
  * what the runner compares between peers, so it tells work, not speed. procs is
  * what the program found itself running with, not what it was told. */
@@ -126,12 +144,59 @@ static inline void measure_report(int procs, const char *name, double value,
 {
 	va_list args;
 
-	printf("{\"name\":\"%s\",\"procs\":%d,\"value\":%.3f,\"unit\":\"%s\","
-	       "\"check\":\"", name, procs, value, unit);
+	measure_print_head(procs, name, "", value, unit);
+	printf("\"check\":\"");
 	va_start(args, check);
 	vprintf(check, args);
 	va_end(args);
 	printf("\"}\n");
+	fflush(stdout);
+}
+
+/* ------------------------------------------------------------ latencies */
+
+static inline int measure_order(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of sorted samples, the one that a share q of them does not exceed. */
+static inline double measure_quantile(const int64_t *sorted, size_t n, double q)
+{
+	size_t i = (size_t)(q * (double)n);
+
+	return (double)sorted[i < n ? i : n - 1];
+}
+
+/* Prints the median and the 99th percentile of samples in nanoseconds, which it
+ * sorts, as two results in microseconds, NAME.p50 and NAME.p99; the second with
+ * the whole distribution, for the plots. The rest is the check. */
+__attribute__((format(printf, 5, 6)))
+static inline void measure_report_latency(int procs, const char *name,
+                                          int64_t *samples, size_t n,
+                                          const char *check, ...)
+{
+	static const double at[] = { 0, .01, .05, .1, .25, .5, .75, .9, .95, .99,
+	                             .995, .999, 1 };
+	char work[256];
+	va_list args;
+
+	va_start(args, check);
+	vsnprintf(work, sizeof work, check, args);
+	va_end(args);
+	qsort(samples, n, sizeof samples[0], measure_order);
+	measure_print_head(procs, name, ".p50",
+	                   measure_quantile(samples, n, .5) / 1e3, "us");
+	printf("\"check\":\"%s\"}\n", work);
+	measure_print_head(procs, name, ".p99",
+	                   measure_quantile(samples, n, .99) / 1e3, "us");
+	printf("\"quantiles\":[");
+	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+		printf("%s[%g,%.3f]", i ? "," : "", at[i],
+		       measure_quantile(samples, n, at[i]) / 1e3);
+	printf("],\"check\":\"%s\"}\n", work);
 	fflush(stdout);
 }
 

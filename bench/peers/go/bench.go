@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+	"unsafe"
 )
 
 const (
@@ -21,15 +24,24 @@ const (
 var workloads = map[string]func(){
 	"buffered":   buffered,
 	"chain":      chain,
+	"context":    contextWorkload,
 	"fib":        fibonacci,
+	"idle":       idle,
 	"manytomany": manytomany,
 	"memory":     memory,
+	"mutex":      mutex,
 	"pingpong":   pingpong,
+	"pool":       pool,
 	"prodcons":   prodcons,
+	"rwmutex":    rwmutex,
 	"select":     selectWorkload,
+	"semaphore":  semaphore,
 	"sieve":      sieve,
 	"skynet":     skynetWorkload,
 	"spawn":      spawn,
+	"timers":     timers,
+	"waitgroup":  waitgroup,
+	"wakeup":     wakeup,
 	"yield":      yield,
 }
 
@@ -79,6 +91,14 @@ func measure(round func() uint64, ops float64) (nsPerOp float64, check uint64) {
 	return repeat(round, target(), check) / ops, check
 }
 
+// cpu is the CPU time that the whole process has used.
+func cpu() int64 {
+	const processClock = 2 // CLOCK_PROCESS_CPUTIME_ID
+	var ts syscall.Timespec
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, processClock, uintptr(unsafe.Pointer(&ts)), 0)
+	return ts.Nano()
+}
+
 func statusBytes(field string) int64 {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {
@@ -103,4 +123,21 @@ func memoryBytes() int64 {
 func report(name string, value float64, unit, check string) {
 	fmt.Printf("{\"name\":%q,\"procs\":%d,\"value\":%.3f,\"unit\":%q,\"check\":%q}\n",
 		name, runtime.GOMAXPROCS(0), value, unit, check)
+}
+
+// reportLatency prints the median and the 99th percentile of samples in
+// nanoseconds, which it sorts; the second with the whole distribution.
+func reportLatency(name string, samples []int64, check string) {
+	slices.Sort(samples)
+	quantile := func(q float64) float64 {
+		return float64(samples[min(int(q*float64(len(samples))), len(samples)-1)]) / 1e3
+	}
+	report(name+".p50", quantile(.5), "us", check)
+	var points []string
+	for _, q := range []float64{0, .01, .05, .1, .25, .5, .75, .9, .95, .99, .995, .999, 1} {
+		points = append(points, fmt.Sprintf("[%g,%.3f]", q, quantile(q)))
+	}
+	fmt.Printf("{\"name\":%q,\"procs\":%d,\"value\":%.3f,\"unit\":\"us\","+
+		"\"quantiles\":[%s],\"check\":%q}\n",
+		name+".p99", runtime.GOMAXPROCS(0), quantile(.99), strings.Join(points, ","), check)
 }

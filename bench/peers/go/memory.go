@@ -13,6 +13,8 @@ const count = 1000000
 var (
 	ready, gate, ended sync.WaitGroup
 	sum                atomic.Uint64
+	bytesBefore        int64
+	timeUsed           time.Duration
 )
 
 func parker(number uint64) {
@@ -22,14 +24,21 @@ func parker(number uint64) {
 	ended.Done()
 }
 
-func parkAll() {
-	ready.Add(count)
-	gate.Add(1)
-	ended.Add(count)
-	for i := uint64(0); i < count; i++ {
+// park parks those from first up to, and without, last.
+func park(first, last uint64) {
+	start := time.Now()
+	ready.Add(int(last - first))
+	for i := first; i < last; i++ {
 		go parker(i)
 	}
 	ready.Wait()
+	timeUsed += time.Since(start)
+}
+
+func reportBytes(name string, count uint64) {
+	bytes := memoryBytes() - bytesBefore
+	report(name, float64(bytes)/float64(count), "B",
+		fmt.Sprintf("%d alive", runtime.NumGoroutine()-1))
 }
 
 func releaseAll() {
@@ -38,14 +47,16 @@ func releaseAll() {
 }
 
 func memory() {
-	bytes, start := memoryBytes(), time.Now()
-	parkAll()
-	ns := time.Since(start).Nanoseconds()
-	bytes = memoryBytes() - bytes
-	alive := runtime.NumGoroutine() - 1
+	gate.Add(1)
+	ended.Add(count)
+	bytesBefore = memoryBytes()
+	park(0, count/100)
+	reportBytes("memory.bytes.10k", count/100)
+	park(count/100, count/10)
+	reportBytes("memory.bytes.100k", count/10)
+	park(count/10, count)
+	reportBytes("memory.bytes", count)
 	releaseAll()
-
-	report("memory.bytes", float64(bytes)/count, "B",
-		fmt.Sprintf("%d alive, sum %d", alive, sum.Load()))
-	report("memory.create", float64(ns)/count, "ns", fmt.Sprintf("%d alive", alive))
+	report("memory.create", float64(timeUsed.Nanoseconds())/count, "ns",
+		fmt.Sprintf("sum %d", sum.Load()))
 }
