@@ -98,6 +98,10 @@
 /* Stacks guarded at a time when a region is carved. */
 #define STACK_CARVE_BATCH   128
 
+/* Signals that a channel of goro_signal_notify holds for who is slow to receive
+ * them: all that there are, twice. */
+#define SIGNAL_CHAN_CAP 128
+
 /* The signal that preempts, Go's choice: libc does not use it, debuggers pass it
  * on, and programs must expect it spuriously anyway. */
 #define SIG_PREEMPT SIGURG

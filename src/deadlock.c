@@ -3,9 +3,9 @@
  *
  * It is certain when nobody is left who could ever make a goroutine runnable:
  * every M is idle, and every thread of the process is an M, one of the
- * runtime's two others (sysmon, spawner), or a plain thread asleep in a call of
- * ours. One other thread anywhere, even in a library, and nothing is said: it
- * may yet send on a channel.
+ * runtime's others (sysmon, spawner, the messenger of signal.c), or a plain thread
+ * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
+ * even in a library, and nothing is said: it may yet send on a channel.
  *
  * The threads are counted at one moment and the sleepers at another. That no
  * plain thread went to sleep or was woken in between (foreign_moves) makes it the
@@ -19,6 +19,7 @@
 #include "os.h"
 #include "runq.h"
 #include "runtime.h"
+#include "signal_notify.h"
 
 static bool unsure;		/* written under sched.lock, read without */
 
@@ -32,10 +33,11 @@ void deadlock_check(void)
 	store_relaxed(&unsure, false);
 	if (running > 0 || sched.need_m_n > 0 || globq_length() > 0)
 		return;
-	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER)
+	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER || signal_expected())
 		return;
 	threads = os_threads();
-	ours = sched.m_n + RUNTIME_THREADS + load_seqcst(&sched.foreign_parked) + TOOL_THREADS;
+	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + TOOL_THREADS +
+	       load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;
 	if (threads != ours || load_seqcst(&sched.foreign_moves) != moves) {

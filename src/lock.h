@@ -24,6 +24,7 @@ enum lock_rank {
 	RANK_NONE,		/* may not nest with itself; below all others */
 	RANK_WORLD,		/* world.lock: one stop of the world at a time */
 	RANK_RUN,		/* struct run: a caller of goro_run */
+	RANK_SIGNAL,		/* subscriptions to signals */
 	RANK_CTX,		/* contexts */
 	RANK_CHAN,		/* channels, in order of address among themselves */
 	RANK_SEMA,		/* buckets of sleepers */

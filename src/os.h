@@ -61,6 +61,20 @@ int os_tgkill(int tid, int sig);
 /* A signal to a thread that the handler can tell from the program's own. */
 int os_signal(int tid, int sig);
 bool os_signal_is_ours(const siginfo_t *info);
+/* A signal's action as the kernel has it, and as it is put back; installed, fn
+ * runs on the signal stack, restarts what it interrupts, and is not interrupted but
+ * by the signals in except. Behind the back of libc and of tools: ThreadSanitizer
+ * would keep the signal until its thread next calls libc, which may be never. */
+struct os_action {
+	void *fn;		/* SIG_DFL, SIG_IGN, or a handler */
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+void os_action_get(int sig, struct os_action *a);
+void os_action_set(int sig, const struct os_action *a);
+void os_action_install(int sig, void *fn, uint64_t except);
+
 /* Writes all of it to a descriptor, retrying; errors are ignored. */
 void os_write(int fd, const void *buf, size_t n);
 

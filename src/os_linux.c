@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "atomic.h"
+#include "config.h"
 #include "debug.h"
 #include "syscall_raw.h"
 #include "text.h"
@@ -347,6 +348,32 @@ int os_signal(int tid, int sig)
 bool os_signal_is_ours(const siginfo_t *info)
 {
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &ours;
+}
+
+/* The kernel's struct, on both processors. */
+_Static_assert(sizeof(struct os_action) == 3 * sizeof(long) + _NSIG / 8, "os_action: the kernel's");
+
+void os_action_get(int sig, struct os_action *a)
+{
+	sys4(SYS_rt_sigaction, sig, NULL, a, sizeof a->mask);
+}
+
+void os_action_set(int sig, const struct os_action *a)
+{
+	sys4(SYS_rt_sigaction, sig, a, NULL, sizeof a->mask);
+}
+
+/* How to return from a handler, libc's restorer, is what it is for any other
+ * signal: the preempting one has a handler. */
+void os_action_install(int sig, void *fn, uint64_t except)
+{
+	struct os_action a;
+
+	os_action_get(SIG_PREEMPT, &a);
+	a.fn = fn;
+	a.flags |= SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+	a.mask = ~except;
+	os_action_set(sig, &a);
 }
 
 void os_write(int fd, const void *buf, size_t n)

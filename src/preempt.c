@@ -44,6 +44,7 @@
 #include "restart.h"
 #include "runq.h"
 #include "runtime.h"
+#include "signal_notify.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
@@ -249,7 +250,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	struct m *mp = m_self();
 	int *errno_at = goro_errno();
 	int saved = *errno_at;
-	bool program_saw = !os_signal_is_ours(info) && give_to_program(sig, info, uc);
+	bool program_saw = !os_signal_is_ours(info) && !signal_take(sig) &&
+	                   give_to_program(sig, info, uc);
 
 	if (mp) {
 		backtrace_on_signal(mp, uc);
