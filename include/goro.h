@@ -300,6 +300,61 @@ GORO_API bool goro_sema_try_acquire(goro_sema *s, int64_t units);
 /* Panics if so many are not acquired. */
 GORO_API void goro_sema_release(goro_sema *s, int64_t units);
 
+/* -------------------------------------------------------------------- I/O */
+
+/* The POSIX calls of the same names, parking the goroutine instead of the
+ * thread. The result, or -errno; -ETIMEDOUT past the descriptor's deadline.
+ *
+ * Any descriptor will do: sockets, pipes, terminals, eventfds, regular files,
+ * inherited ones; what the program opened itself is taken in on first use, and
+ * O_NONBLOCK need not be set (only accept sets it). Those made by the calls below are
+ * non-blocking and closed on exec. Reading and writing may go on at once, in any
+ * number of goroutines.
+ *
+ * Writes (and sends, on streams) write everything, as a blocking write does; less
+ * only if an error, a deadline or a close came in between, which the next call
+ * reports. Where nobody reads any more the result is -EPIPE and there is no
+ * SIGPIPE, except from goro_write and goro_writev on descriptors 1 and 2. */
+GORO_API ssize_t goro_read(int fd, void *buf, size_t n);
+GORO_API ssize_t goro_write(int fd, const void *buf, size_t n);
+GORO_API ssize_t goro_readv(int fd, const struct iovec *iov, int n);
+GORO_API ssize_t goro_writev(int fd, const struct iovec *iov, int n);
+/* As io.ReadFull: n, or less if the end came first, or -errno even if something was
+ * read before. */
+GORO_API ssize_t goro_read_full(int fd, void *buf, size_t n);
+GORO_API ssize_t goro_write_full(int fd, const void *buf, size_t n);   /* n or -errno */
+
+/* Regular files: other goroutines run while the disk works. */
+GORO_API int goro_open(const char *path, int flags, ...);
+GORO_API ssize_t goro_pread(int fd, void *buf, size_t n, off_t off);
+GORO_API ssize_t goro_pwrite(int fd, const void *buf, size_t n, off_t off);
+GORO_API int goro_fsync(int fd);
+
+/* Wakes everyone blocked on the descriptor with -ECANCELED and closes it when they
+ * have left, before which the number is not free: nobody who was in a call on it
+ * ever touches another file that gets the same number. What the calls here made
+ * must be closed by this, not by close(2). */
+GORO_API int goro_close(int fd);
+
+GORO_API int goro_socket(int domain, int type, int protocol);
+GORO_API int goro_accept(int fd, struct sockaddr *addr, socklen_t *len);
+GORO_API int goro_connect(int fd, const struct sockaddr *addr, socklen_t len);
+GORO_API ssize_t goro_recv(int fd, void *buf, size_t n, int flags);
+GORO_API ssize_t goro_send(int fd, const void *buf, size_t n, int flags);
+GORO_API ssize_t goro_recvfrom(int fd, void *buf, size_t n, int flags,
+                               struct sockaddr *addr, socklen_t *len);
+GORO_API ssize_t goro_sendto(int fd, const void *buf, size_t n, int flags,
+                             const struct sockaddr *addr, socklen_t len);
+GORO_API ssize_t goro_recvmsg(int fd, struct msghdr *msg, int flags);
+GORO_API ssize_t goro_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+/* Deadlines (goro_now() times) for pending and future calls; GORO_FOREVER removes one.
+ * Past its deadline every call fails with -ETIMEDOUT at once, whatever there is to
+ * read, until another one is set. */
+GORO_API int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline);
+/* Waits for POLLIN, POLLOUT, ... on one descriptor: the events, 0 past deadline. */
+GORO_API int goro_poll(int fd, int events, int64_t deadline);
+
 /* --------------------------------------------------------- blocking calls */
 
 /* Any call that blocks in the kernel gives up the processor to the others, even

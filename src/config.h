@@ -59,6 +59,16 @@
 #define LOOK_SOON_NS 50000
 #define QUICK_LOOKS  40
 
+/* Events taken from the poller at a time, Go's number. */
+#define NETPOLL_BATCH 128
+/* While Ps are busy the poller is looked at at least this often, if there is
+ * anything. */
+#define NETPOLL_LOAD_NS 1000000
+/* A poller that a running P has looked at this recently needs nobody to wait
+ * there; the keeper looks again whether that holds, at growing intervals. */
+#define NETPOLL_ATTENDED_NS 50000
+#define NETPOLL_RECHECK_MAX_NS 1000000
+
 /* An announced call may take this long before it costs the P. */
 #define SYSCALL_GRACE_NS 20000
 /* A thread that used less CPU time than this between two looks may be asleep. */

@@ -33,7 +33,8 @@ void deadlock_check(void)
 	store_relaxed(&unsure, false);
 	if (running > 0 || sched.need_m_n > 0 || globq_length() > 0)
 		return;
-	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER || signal_expected())
+	if (load_relaxed(&sched.stopping) || timers_earliest() != TIMER_NEVER || signal_expected() ||
+	    anybody_waits_for_io())
 		return;
 	threads = os_threads();
 	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + TOOL_THREADS +

@@ -18,9 +18,11 @@
  *	 when < it: poke                 one < u: choose a new u
  *
  * Both sides store before they load, sequentially consistently, so one of the
- * two sees the other's. An M that makes a P idle while another M is the keeper
+ * two sees the other's. Once there are descriptors to wait for, the keeper sleeps in
+ * the poller (netpoll.c). An M that makes a P idle while another M is the keeper
  * pokes it likewise, since it may sleep without a limit for lack of an idle P.
  */
+#include "netpoll.h"
 #include "os.h"
 #include "runq.h"
 #include "runtime.h"
@@ -56,6 +58,7 @@ static void keeper_resign(struct m *mp)
 	if (sched.keeper != mp)
 		return;
 	sched.keeper = NULL;
+	sched.keeper_polls = false;
 	store_seqcst(&sched.keeper_until, TIMER_NEVER);
 }
 
@@ -86,7 +89,7 @@ void m_hand_p(struct m *to, struct p *pp)
 {
 	/* release: the P is whole, and ours no longer; pairs with m_await_p */
 	store_release(&to->next_p, pp);
-	note_wake(&to->park);
+	netpoll_note_wake(&to->park);
 }
 
 struct p *m_await_p(struct m *mp)
@@ -157,13 +160,26 @@ struct p *need_m_take(void)
 
 enum idle_end { IDLE_HANDED, IDLE_LOOK, IDLE_EXPIRED };
 
+/* What an M that goes idle is to do. */
+struct idle_role {
+	bool keeper;		/* looks after the timers .. */
+	bool polls;		/* .. and waits in the poller */
+	bool excess;		/* ends after a while */
+	int64_t recheck;	/* how long to leave the poller to others; 0: no limit */
+};
+
 /* Sleeps for at most ns (-1: no limit). How it ended: handed a P (and off the
- * list); poked, or the time is up (and off the list, too). */
-static enum idle_end idle_sleep(struct m *mp, int64_t ns)
+ * list); poked, or the time is up (and off the list, too). Events from the poller
+ * are not seen to before the M is off the list: while it counts as idle, whom they
+ * concern must count as waiting (deadlock.c). */
+static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct netpoll_events *ev)
 {
 	bool woken = true, ours;
 
-	if (ns < 0)
+	ev->n = 0;
+	if (polls)
+		woken = netpoll_sleep(&mp->park, ns, ev);
+	else if (ns < 0)
 		note_sleep(&mp->park);
 	else
 		woken = note_sleep_for(&mp->park, ns);
@@ -200,7 +216,7 @@ void m_poke_keeper(int64_t when)
 	(void)when;
 	lock_acquire(&sched.lock);
 	if (sched.keeper) {
-		note_wake(&sched.keeper->park);
+		netpoll_note_wake(&sched.keeper->park);
 		lock_release(&sched.lock);
 		return;
 	}
@@ -219,7 +235,7 @@ void m_idle_reconsider(void)
 {
 	check(lock_is_held(&sched.lock));
 	for (struct m *mp = sched.idle_m; mp; mp = mp->idle_link)
-		note_wake(&mp->park);
+		netpoll_note_wake(&mp->park);
 }
 
 /* The keeper's time is up or it was poked: a P for the timers that are due. */
@@ -236,8 +252,25 @@ static struct p *p_for_timers(void)
 	return pp;
 }
 
+/* sched.lock held. mp becomes the keeper if there is none; or if the poller needs
+ * somebody to wait there, and the keeper does not. */
+static void choose_role(struct m *mp, struct idle_role *r)
+{
+	bool polls = netpoll_on() && !netpoll_attended();
+
+	if (!sched.keeper || (polls && !sched.keeper_polls)) {
+		sched.keeper = mp;
+		sched.keeper_polls = polls;
+	} else if (timers_earliest() < load_seqcst(&sched.keeper_until)) {
+		netpoll_note_wake(&sched.keeper->park);
+	}
+	r->keeper = sched.keeper == mp;
+	r->polls = r->keeper && polls;
+	r->excess = !r->keeper && sched.idle_m_n > sched.gomaxprocs + IDLE_SPARE;
+}
+
 /* Onto the idle list, unless there is something to do at once: a P. */
-static struct p *go_idle(struct m *mp, bool *keeper, bool *excess)
+static struct p *go_idle(struct m *mp, struct idle_role *role)
 {
 	struct p *pp;
 
@@ -253,37 +286,73 @@ static struct p *go_idle(struct m *mp, bool *keeper, bool *excess)
 		return pp;
 	}
 	idle_put(mp);
-	if (!sched.keeper)
-		sched.keeper = mp;
-	else if (timers_earliest() < load_seqcst(&sched.keeper_until))
-		note_wake(&sched.keeper->park);
-	*keeper = sched.keeper == mp;
-	*excess = !*keeper && sched.idle_m_n > sched.gomaxprocs + IDLE_SPARE;
+	choose_role(mp, role);
 	deadlock_check();
 	lock_release(&sched.lock);
 	return NULL;
 }
 
+/* How long to sleep. A keeper that leaves the poller to those who run looks again
+ * whether they do. */
+static int64_t idle_limit(struct idle_role *r)
+{
+	int64_t limit;
+
+	if (!r->keeper)
+		return r->excess ? IDLE_THREAD_END_NS : -1;
+	limit = keeper_limit();
+	if (r->polls || !netpoll_on())
+		return limit;
+	r->recheck = r->recheck ? 2 * r->recheck : NETPOLL_ATTENDED_NS;
+	if (r->recheck > NETPOLL_RECHECK_MAX_NS)
+		r->recheck = NETPOLL_RECHECK_MAX_NS;
+	return limit < 0 || limit > r->recheck ? r->recheck : limit;
+}
+
+/* Whom the events concern is made ready: on an idle P for this M, true; else it is
+ * left in the global queue. */
+static bool take_events(struct m *mp, const struct netpoll_events *ev)
+{
+	struct p *pp = NULL;
+
+	lock_acquire(&sched.lock);
+	if (!load_relaxed(&sched.stopping))
+		pp = p_idle_get();
+	lock_release(&sched.lock);
+	if (pp)
+		p_bind(mp, pp);
+	netpoll_dispatch(mp, ev);
+	return pp;
+}
+
 bool m_stop(struct m *mp)
 {
-	bool keeper, excess;
+	struct idle_role role = { .recheck = 0 };
+	struct netpoll_events ev = { .n = 0 };
 	struct p *pp;
 
 	check(!mp->p && !mp->spinning && !mp->locked_g);
-	while (!(pp = go_idle(mp, &keeper, &excess))) {
-		int64_t limit = keeper ? keeper_limit() : excess ? IDLE_THREAD_END_NS : -1;
-		enum idle_end end = idle_sleep(mp, limit);
+	while (!(pp = go_idle(mp, &role))) {
+		enum idle_end end = idle_sleep(mp, idle_limit(&role), role.polls, &ev);
 
 		if (end == IDLE_HANDED) {
 			pp = m_await_p(mp);
 			break;
 		}
-		if (end == IDLE_EXPIRED && excess)
+		if (ev.n > 0) {
+			store_relaxed(&sched.coarse_now, os_now());
+			if (take_events(mp, &ev))
+				return true;
+			continue;
+		}
+		if (end == IDLE_EXPIRED && role.excess)
 			return false;
 		pp = p_for_timers();
 		if (pp)
 			break;
 	}
 	p_bind(mp, pp);
+	if (ev.n > 0)
+		netpoll_dispatch(mp, &ev);
 	return true;
 }

@@ -37,6 +37,15 @@ static struct p_counts counts_sum(void)
 	return sum;
 }
 
+/* Exact while no goroutine runs. */
+bool anybody_waits_for_io(void)
+{
+	struct p_counts c = counts_sum();
+
+	return c.io_parks + load_seqcst(&sched.io_parks) !=
+	       c.io_returns + load_seqcst(&sched.io_returns);
+}
+
 static uint64_t difference(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -54,7 +63,7 @@ static void read_totals(struct goro_stats *s)
 	s->stolen = c.stolen;
 	s->preemptions = c.preemptions;
 	s->syscall_handoffs = c.handoffs;
-	s->netpoll_wakeups = c.netpoll_wakeups;
+	s->netpoll_wakeups = c.netpoll_wakeups + load_relaxed(&sched.netpoll_wakeups);
 	s->thread_wakeups = c.thread_wakeups;
 }
 

@@ -53,7 +53,7 @@ static void ready_elsewhere(struct g *gp)
 	wake();
 }
 
-/* Makes gp runnable; false: that was all, it is queued or awake. */
+/* See g_make_runnable. */
 static inline bool ready_here(struct m *mp, struct g *gp)
 {
 	check(gp->status == G_WAITING);
@@ -67,6 +67,11 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 		return false;
 	}
 	return true;
+}
+
+bool g_make_runnable(struct m *mp, struct g *gp)
+{
+	return ready_here(mp, gp);
 }
 
 void g_ready(struct m *mp, struct g *gp)

@@ -14,7 +14,7 @@
  *
  * The slice is 10 ms if only others like it wait (in the global queue), and 1 ms
  * if somebody does who was just started or woken (the P's own queues), or a
- * timer is due.
+ * timer is due, or the poller has events (one P is enough for those).
  *
  * After a P was taken the looks come every 50 us for a while: where one M blocks
  * on a lock others soon will, and each waits for a look.
@@ -26,12 +26,14 @@
 #include "retake.h"
 
 #include "debug.h"
+#include "netpoll.h"
 #include "os.h"
 #include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
 
 static int quick_looks;		/* how many more come soon */
+static bool poller_served;	/* in this round a P was made to look at the poller */
 
 /* ------------------------------------------------------------ is it asleep? */
 
@@ -69,6 +71,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp)
 {
 	if (!somebody_to_run_it() || !p_take(pp))
 		return false;
+	poller_served = true;
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
 	count_up(&pp->count.handoffs, 1);
 	quick_looks = QUICK_LOOKS;
@@ -89,6 +92,7 @@ static void signal_thread(struct m *mp)
  * finds it in user code. */
 static void ask_to_yield(struct m *mp)
 {
+	poller_served = true;
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
 	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it())
 		signal_thread(mp);
@@ -101,7 +105,8 @@ static int64_t slice_of(const struct p *pp, int64_t now)
 {
 	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
 
-	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now)
+	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now ||
+	    (netpoll_pending() && !poller_served))
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
 	return globq_length() != 0 ? whole : TIMER_NEVER;
 }
@@ -169,6 +174,7 @@ int64_t retake_look(int64_t now)
 {
 	int64_t next = chase();
 
+	poller_served = false;
 	if (quick_looks > 0)
 		quick_looks--;
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {

@@ -40,6 +40,9 @@ void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock 
 void g_ready_in_order(struct m *mp, struct g *gp);
 /* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
+/* Only half of that, with a P: true: gp is runnable, and for the caller to queue or
+ * to run; false: that is done already. */
+bool g_make_runnable(struct m *mp, struct g *gp);
 
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
  * for it. Call after the work is where others can find it. */
@@ -111,6 +114,10 @@ void world_p_stopped(struct p *pp);		/* .. an owned P; sched.lock held */
 
 void deadlock_check(void);			/* sched.lock held */
 bool deadlock_unsure(void);			/* to be looked at again */
+
+/* ---- metrics.c */
+
+bool anybody_waits_for_io(void);
 
 /* ---- sysmon.c */
 

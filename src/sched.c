@@ -19,7 +19,7 @@
  * Finding work
  *
  * An M with a P looks, in this order: its own timers; its own queues; the global
- * queue; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
+ * queue; the poller; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
  * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
  * A spinning M goes on for about as long as waking it would take. Then it
  * releases its P, stops counting as spinning, and looks at all queues once more
@@ -33,6 +33,7 @@
  */
 #include "runtime.h"
 
+#include "netpoll.h"
 #include "os.h"
 #include "runq.h"
 
@@ -99,7 +100,7 @@ static inline struct g *pick_local(struct m *mp, bool *inherit)
 {
 	struct g *next;
 
-	if (unlikely(load_relaxed(&sched.stopping)))
+	if (unlikely(load_relaxed(&sched.stopping) || netpoll_due()))
 		return NULL;
 	next = runq_get(mp->p, inherit);
 	if (next && unlikely(next->locked_m)) {
@@ -185,7 +186,7 @@ struct m *sched_yield_local(struct m *mp)
 	if (timers_turn(mp))
 		timers_run(mp, mp->p, 0);
 	next = pick_local(mp, &inherit);
-	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping)))
+	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
 		return mp;
 	store_relaxed(&gp->status, G_RUNNABLE);
 	mp->after_fn = after_yield_local;
@@ -372,7 +373,11 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 			continue;
 		}
 		timers_run(mp, mp->p, 0);
+		if (unlikely(netpoll_due()) && (gp = netpoll_look(mp)))
+			return gp;
 		if ((gp = runq_get(mp->p, inherit)) || (gp = take_global(mp->p)))
+			return gp;
+		if ((gp = netpoll_look(mp)))
 			return gp;
 		if (may_spin(mp)) {
 			if (!mp->spinning)

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "netpoll.h"
 #include "os.h"
 #include "procs.h"
 #include "retake.h"
@@ -29,12 +30,12 @@ static struct note sysmon_note;
 void sysmon_wake(void)
 {
 	sched.sysmon_asleep = false;
-	note_wake(&sysmon_note);
+	netpoll_watch_note_wake(&sysmon_note);
 }
 
 void sysmon_poke(void)
 {
-	note_wake(&sysmon_note);
+	netpoll_watch_note_wake(&sysmon_note);
 }
 
 /* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
@@ -50,7 +51,11 @@ static void tick_sleep(int64_t tick)
 		until = earliest;
 		store_seqcst(&sched.sysmon_until, until);
 	}
-	if (until > now)
+	if (until <= now)
+		return;
+	if (netpoll_unattended(now))
+		netpoll_watch_sleep(&sysmon_note, until - now);
+	else
 		note_sleep_for(&sysmon_note, until - now);
 }
 
@@ -93,7 +98,8 @@ static void deep_sleep(void)
 	/* Timers that the keeper will not look at in time are ours: there may be
 	 * none (no M at all yet), and who started them may have left it asleep
 	 * because we were to look. */
-	asleep = all_idle() && timers_earliest() >= load_seqcst(&sched.keeper_until);
+	asleep = all_idle() && timers_earliest() >= load_seqcst(&sched.keeper_until) &&
+	         (sched.keeper || !netpoll_on());
 	sched.sysmon_asleep = asleep;
 	lock_release(&sched.lock);
 	if (!asleep)
@@ -166,6 +172,11 @@ static void idle_tick(struct watch *w)
 	*w = (struct watch){ .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
 }
 
+static int64_t soonest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static void *sysmon_thread(void *arg)
 {
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS };
@@ -184,7 +195,7 @@ static void *sysmon_thread(void *arg)
 		}
 		now = os_now();
 		store_relaxed(&sched.coarse_now, now);
-		next_tick(&w, timers_due(now), retake_look(now));
+		next_tick(&w, timers_due(now), soonest(retake_look(now), netpoll_tick(now)));
 		slow_duties(&w, now);
 	}
 	return NULL;

@@ -266,6 +266,8 @@ struct p_counts {
 	uint64_t handoffs;	/* from goroutines in blocking calls */
 	uint64_t netpoll_wakeups;	/* goroutines made ready by the poller */
 	uint64_t thread_wakeups;	/* of Ms, to run this P */
+	uint64_t io_parks;	/* goroutines that began to wait for a descriptor .. */
+	uint64_t io_returns;	/* .. and that went on after it */
 };
 
 /* Times from ready to running, sampled. See latency.c. */
@@ -329,6 +331,7 @@ struct sched {
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */
 	struct m *keeper;	/* the idle M that sleeps until the next timer */
+	bool keeper_polls;	/* .. and waits in the poller */
 	struct p *idle_p;
 	int idle_p_n;
 	struct p *need_m;	/* Ps waiting for the spawner to make a thread */
@@ -354,6 +357,8 @@ struct sched {
 	int64_t sysmon_until;	/* .. and sysmon; TIMER_NEVER: nobody will */
 	uint64_t id_next;
 	uint64_t foreign_created, foreign_ended;
+	uint64_t io_parks, io_returns;	/* of plain threads; see p_counts */
+	uint64_t netpoll_wakeups;	/* by Ms without a P */
 
 	/* Constant while the world runs. */
 	int gomaxprocs;

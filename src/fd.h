@@ -1,0 +1,95 @@
+/*
+ * fd.h - descriptors: who uses them, who waits for them, until when. Defined in
+ * fd.c.
+ */
+#ifndef GORO_FD_H
+#define GORO_FD_H
+
+#include <goro.h>
+
+#include "netpoll.h"
+#include "types.h"
+
+/* What kind of file it is, which decides how a call on it is made that must not
+ * block its thread. */
+enum fd_kind {
+	FD_UNKNOWN,		/* not looked at yet */
+	FD_SOCKET,		/* recv and send with MSG_DONTWAIT */
+	FD_NOWAIT,		/* preadv2 and pwritev2 with RWF_NOWAIT, until it is
+				 * known whether the file supports that */
+	FD_NONBLOCK,		/* O_NONBLOCK is set: any call */
+	FD_POLL_FIRST,		/* none of these: asks whether it is ready, then an
+				 * announced blocking call */
+	FD_FILE,		/* never waits for others, only for the disk: file.c */
+};
+
+enum fd_way { FD_READ, FD_WRITE };
+
+/* One direction of a descriptor. */
+struct fd_side {
+	/* Under the descriptor's lock; deadline and seq may be read without. */
+	struct waitq waiters;
+	int64_t deadline;	/* 0: none */
+	uint32_t seq;		/* events so far */
+	struct timer timer;	/* may wait longer than the deadline, or for nobody */
+};
+
+/*
+ * What is known of a descriptor number. Made on first use and never freed: see
+ * "The word" in fd.c.
+ */
+struct fd {
+	_Alignas(CACHE_LINE)
+	uint64_t word;		/* gen:32 flags:8 refs:24 */
+	int number;		/* constant */
+	uint8_t kind;		/* enum fd_kind */
+	uint8_t own;		/* made by a call of ours: see "Numbers that change hands" */
+	uint8_t watched;	/* NETPOLL_ bits that the poller watches; under lock */
+	uint32_t epoch;		/* of the file that is watched; under lock */
+	struct lock lock;
+	struct g *closer;	/* waits for the users to leave; under lock */
+	struct fd_side side[2];
+};
+
+/* A call on a descriptor, from fd_enter to fd_leave. */
+struct fd_use {
+	struct fd *f;
+	uint32_t gen;		/* the descriptor's when it was entered */
+	unsigned woken;		/* ways for which an event was given to us: see
+				 * "Several who wait" */
+};
+
+/* The caller uses fd until it leaves; close(2) will wait for it. 0, or -EBADF. In
+ * user code. */
+int fd_enter(struct fd_use *u, int fd);
+void fd_leave(struct fd_use *u);
+
+/* What f is turned out to be wrong (-ENOTSOCK, say): it is looked at anew. */
+int fd_look_again(struct fd_use *u);
+
+/* -ETIMEDOUT if the deadline has passed, else 0. */
+int fd_check_deadline(const struct fd *f, enum fd_way way);
+
+/* The events so far: to be read before trying, and passed to fd_wait if there was
+ * nothing. */
+static inline uint32_t fd_seq(const struct fd *f, enum fd_way way)
+{
+	/* acquire: the try comes after; pairs with fd_event */
+	return load_acquire(&f->side[way].seq);
+}
+/* Parks until an event comes after seq. 0: try again (perhaps otherwise: f's kind may
+ * be another now); -ETIMEDOUT, -ECANCELED (closed), -EBADF (another file has
+ * the number), -ENOMEM, -ENOSPC. */
+int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
+
+/* The same for one or both ways (NETPOLL_ bits), and until a deadline of its own
+ * instead of the descriptor's. */
+int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
+
+/* A descriptor that a call of ours has just made. */
+void fd_made(int fd, enum fd_kind kind);
+
+/* The poller's: appends to the list who waits for it. In state RUNTIME. */
+void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
+
+#endif

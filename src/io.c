@@ -1,0 +1,451 @@
+/*
+ * io.c - read, write and their like: the goroutine is parked, not its thread.
+ *
+ * A call tries first, in user code, without entering the runtime, and waits for the
+ * poller only if there was nothing (fd.c). How one tries without blocking depends on
+ * the file. O_NONBLOCK would do for all that can be polled, but it belongs to the open
+ * file: set on a terminal or a pipe that was inherited, it changes what the shell and
+ * all others who have it open see. So it is left as it is, and each kind is asked in
+ * its own way (enum fd_kind):
+ *
+ *	sockets         MSG_DONTWAIT
+ *	pipes, some     RWF_NOWAIT, where the kernel has it for them (pipes: 6.4)
+ *	others          poll(2) says whether it is ready; then an announced blocking
+ *	                call, which blocks only if another process was faster
+ *	files, disks    file.c
+ *
+ * A write writes everything, as a blocking write does: it returns less only if an
+ * error, a deadline or a close came in between; and those are for the next call.
+ *
+ * SIGPIPE. Writing where nobody reads any more is -EPIPE and no signal, except on
+ * descriptors 1 and 2, as in Go: a program in a pipeline is to end quietly when what
+ * comes after it does. Sockets have MSG_NOSIGNAL, pipes RWF_NOSIGNAL since 6.18; before
+ * that the signal is blocked around the write and taken back.
+ */
+#define _GNU_SOURCE
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/time_types.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "os.h"
+#include "rt.h"
+#include "syscall_raw.h"
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x8
+#endif
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x100
+#endif
+
+#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define sys4(nr, a, b, c, d) syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define sys5(nr, a, b, c, d, e) \
+	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define sys6(nr, a, b, c, d, e, f) \
+	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+/* ------------------------------------------------------------------- the loop */
+
+ssize_t io_repeat(struct io *io, io_try *try)
+{
+	struct fd *f = io->use.f;
+
+	for (;;) {
+		/* Before the try: see "Waiting" in fd.c. */
+		uint32_t seq = fd_seq(f, io->way);
+		ssize_t r = fd_check_deadline(f, io->way);
+
+		if (unlikely(r < 0))
+			return r;
+		r = try(io);
+		if (likely(r >= 0) || (r != -EAGAIN && r != -EINTR))
+			return r;
+		if (r == -EINTR)
+			continue;
+		if (io->dont_wait)
+			return r;
+		r = fd_wait(&io->use, io->way, seq);
+		if (unlikely(r < 0))
+			return r;
+	}
+}
+
+ssize_t io_call(int fd, struct io *io, io_try *try)
+{
+	ssize_t r = fd_enter(&io->use, fd);
+
+	if (unlikely(r < 0))
+		return r;
+	r = io_repeat(io, try);
+	fd_leave(&io->use);
+	return r;
+}
+
+/* -------------------------------------------------------------------- SIGPIPE */
+
+static bool nosignal_works(void)
+{
+	static uint8_t known;	/* 0: not yet, 1: no, 2: yes */
+	struct iovec iov = { (char[]){ 0 }, 1 };
+	int fd[2];
+
+	if (load_relaxed(&known))
+		return load_relaxed(&known) == 2;
+	if (sys3(SYS_pipe2, fd, O_CLOEXEC, 0) < 0)
+		return false;
+	store_relaxed(&known, sys6(SYS_pwritev2, fd[1], &iov, 1, -1, -1, RWF_NOSIGNAL) == 1 ? 2 : 1);
+	sys3(SYS_close, fd[0], 0, 0);
+	sys3(SYS_close, fd[1], 0, 0);
+	return load_relaxed(&known) == 2;
+}
+
+static long masked_write(int fd, const struct iovec *iov, int n, int flags)
+{
+	uint64_t pipe_set = UINT64_C(1) << (SIGPIPE - 1), old, before = 0;
+	struct __kernel_timespec zero = { 0, 0 };
+	long r;
+
+	sys4(SYS_rt_sigpending, &before, sizeof before, 0, 0);
+	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_set, &old, sizeof old);
+	r = flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) : sys3(SYS_writev, fd, iov, n);
+	if (r == -EPIPE && !(before & pipe_set))
+		sys4(SYS_rt_sigtimedwait, &pipe_set, NULL, &zero, sizeof pipe_set);
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+	return r;
+}
+
+static bool may_signal(int fd)
+{
+	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
+}
+
+static long quiet_write(int fd, const struct iovec *iov, int n, int flags)
+{
+	if (may_signal(fd))
+		return flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) :
+		               sys3(SYS_writev, fd, iov, n);
+	if (nosignal_works())
+		return sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
+	return masked_write(fd, iov, n, flags);
+}
+
+/* ------------------------------------------------------------ one transfer */
+
+static long socket_transfer(int fd, const struct io *io)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)io->iov,
+	                      .msg_iovlen = (size_t)io->iov_n };
+	int flags = MSG_DONTWAIT | (io->way == FD_WRITE && !may_signal(fd) ? MSG_NOSIGNAL : 0);
+
+	if (io->iov_n != 1)
+		return sys3(io->way == FD_READ ? SYS_recvmsg : SYS_sendmsg, fd, &msg, flags);
+	return sys6(io->way == FD_READ ? SYS_recvfrom : SYS_sendto, fd, io->iov->iov_base,
+	            io->iov->iov_len, flags, NULL, NULL);
+}
+
+static long plain_transfer(int fd, const struct io *io, int flags)
+{
+	if (io->way == FD_WRITE)
+		return quiet_write(fd, io->iov, io->iov_n, flags);
+	if (flags)
+		return sys6(SYS_preadv2, fd, io->iov, io->iov_n, -1, -1, flags);
+	return sys3(SYS_readv, fd, io->iov, io->iov_n);
+}
+
+static int64_t deadline_of(const struct fd *f, enum fd_way way)
+{
+	int64_t d = load_relaxed(&f->side[way].deadline);
+
+	return d ? d : GORO_FOREVER;
+}
+
+static long file_transfer(const struct io *io)
+{
+	struct fd *f = io->use.f;
+
+	return file_run(f, &(struct file_op){
+		.what = io->way == FD_READ ? FILE_READ : FILE_WRITE, .fd = f->number,
+		.iov = io->iov, .iov_n = io->iov_n, .deadline = deadline_of(f, io->way) });
+}
+
+/* poll(2) without waiting: the events, or -errno. */
+static int poll_now(int fd, int events)
+{
+	struct pollfd p = { .fd = fd, .events = (short)events };
+	struct __kernel_timespec zero = { 0, 0 };
+	long r = sys5(SYS_ppoll, &p, 1, &zero, NULL, _NSIG / 8);
+
+	if (r < 0)
+		return (int)r;
+	return p.revents & POLLNVAL ? -EBADF : p.revents;
+}
+
+/* The write may raise SIGPIPE: it is looked for first. */
+static long poll_first_transfer(const struct io *io)
+{
+	int fd = io->use.f->number;
+	int r = poll_now(fd, io->way == FD_READ ? POLLIN : POLLOUT);
+
+	if (r <= 0)
+		return r < 0 ? r : -EAGAIN;
+	if (io->way == FD_WRITE && r & POLLERR && !may_signal(fd))
+		return quiet_write(fd, io->iov, io->iov_n, 0);
+	return file_transfer(io);
+}
+
+/* RWF_NOWAIT is not for this file. */
+static void without_nowait(struct fd *f)
+{
+	long flags = sys3(SYS_fcntl, f->number, F_GETFL, 0);
+
+	store_relaxed(&f->kind, flags >= 0 && flags & O_NONBLOCK ? FD_NONBLOCK : FD_POLL_FIRST);
+}
+
+static ssize_t try_transfer(struct io *io)
+{
+	struct fd *f = io->use.f;
+	int fd = f->number;
+	long r;
+
+	for (;;)
+		switch (load_relaxed(&f->kind)) {
+		case FD_SOCKET:
+			r = socket_transfer(fd, io);
+			if (likely(r != -ENOTSOCK))
+				return r;
+			if ((r = fd_look_again(&io->use)) < 0)
+				return r;
+			break;
+		case FD_NOWAIT:
+			r = plain_transfer(fd, io, RWF_NOWAIT);
+			if (r != -EOPNOTSUPP)
+				return r;
+			without_nowait(f);
+			break;
+		case FD_NONBLOCK:
+			return plain_transfer(fd, io, 0);
+		case FD_POLL_FIRST:
+			return poll_first_transfer(io);
+		case FD_FILE:
+			return file_transfer(io);
+		default:
+			if ((r = fd_look_again(&io->use)) < 0)
+				return r;
+		}
+}
+
+/* ---------------------------------------------------------------- everything */
+
+void io_iov_from(struct io *io, const struct iovec *iov, int n, size_t at, struct iovec *first)
+{
+	while (n > 0 && at >= iov->iov_len) {
+		at -= iov->iov_len;
+		iov++;
+		n--;
+	}
+	if (at > 0) {
+		*first = (struct iovec){ (char *)iov->iov_base + at, iov->iov_len - at };
+		iov = first;
+		n = 1;
+	}
+	io->iov = iov;
+	io->iov_n = n;
+}
+
+ssize_t io_iov_total(const struct iovec *iov, size_t n)
+{
+	size_t total = 0;
+
+	if (n > IOV_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		total += iov[i].iov_len;
+		if (total > SSIZE_MAX || iov[i].iov_len > SSIZE_MAX)
+			return -EINVAL;
+	}
+	return (ssize_t)total;
+}
+
+/* Until all is transferred, or the end of the file, or an error: how many, or the
+ * error if it came first. full: the error in any case. */
+static ssize_t transfer_all(int fd, struct io *io, const struct iovec *iov, int n, size_t total,
+                            bool full)
+{
+	struct iovec first;
+	ssize_t r = fd_enter(&io->use, fd);
+	size_t done = 0;
+
+	if (r < 0)
+		return r;
+	do {
+		io_iov_from(io, iov, n, done, &first);
+		r = io_repeat(io, try_transfer);
+		if (r > 0)
+			done += (size_t)r;
+	} while (r > 0 && done < total);
+	fd_leave(&io->use);
+	return r < 0 && (full || done == 0) ? r : (ssize_t)done;
+}
+
+ssize_t goro_read(int fd, void *buf, size_t n)
+{
+	struct iovec iov = { buf, n };
+	struct io io = { .way = FD_READ, .iov = &iov, .iov_n = 1 };
+
+	if (unlikely(n == 0))	/* which never waits */
+		return sys3(SYS_read, fd, buf, 0);
+	return io_call(fd, &io, try_transfer);
+}
+
+ssize_t goro_readv(int fd, const struct iovec *iov, int n)
+{
+	struct io io = { .way = FD_READ, .iov = iov, .iov_n = n };
+	ssize_t total = io_iov_total(iov, (size_t)n);
+
+	if (total <= 0)
+		return total < 0 ? total : sys3(SYS_read, fd, NULL, 0);
+	return io_call(fd, &io, try_transfer);
+}
+
+ssize_t goro_write(int fd, const void *buf, size_t n)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
+	struct io io = { .way = FD_WRITE };
+
+	return transfer_all(fd, &io, &iov, 1, n, false);
+}
+
+ssize_t goro_writev(int fd, const struct iovec *iov, int n)
+{
+	struct io io = { .way = FD_WRITE };
+	ssize_t total = io_iov_total(iov, (size_t)n);
+
+	return total < 0 ? total : transfer_all(fd, &io, iov, n, (size_t)total, false);
+}
+
+ssize_t goro_read_full(int fd, void *buf, size_t n)
+{
+	struct iovec iov = { buf, n };
+	struct io io = { .way = FD_READ };
+
+	return n == 0 ? 0 : transfer_all(fd, &io, &iov, 1, n, true);
+}
+
+ssize_t goro_write_full(int fd, const void *buf, size_t n)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
+	struct io io = { .way = FD_WRITE };
+
+	return n == 0 ? 0 : transfer_all(fd, &io, &iov, 1, n, true);
+}
+
+/* -------------------------------------------------------------------- files */
+
+static ssize_t file_call(int fd, struct file_op *op, enum fd_way way)
+{
+	struct fd_use u;
+	ssize_t r = fd_enter(&u, fd);
+
+	if (r < 0)
+		return r;
+	r = fd_check_deadline(u.f, way);
+	if (r == 0) {
+		op->fd = fd;
+		op->deadline = deadline_of(u.f, way);
+		r = file_run(u.f, op);
+	}
+	fd_leave(&u);
+	return r;
+}
+
+ssize_t goro_pread(int fd, void *buf, size_t n, off_t off)
+{
+	struct file_op op = { .what = FILE_PREAD, .iov = &(struct iovec){ buf, n }, .iov_n = 1,
+	                      .off = off };
+
+	return off < 0 ? -EINVAL : file_call(fd, &op, FD_READ);
+}
+
+ssize_t goro_pwrite(int fd, const void *buf, size_t n, off_t off)
+{
+	struct file_op op = { .what = FILE_PWRITE, .iov_n = 1, .off = off,
+	                      .iov = &(struct iovec){ (void *)(uintptr_t)buf, n } };
+
+	return off < 0 ? -EINVAL : file_call(fd, &op, FD_WRITE);
+}
+
+int goro_fsync(int fd)
+{
+	struct file_op op = { .what = FILE_FSYNC };
+
+	return (int)file_call(fd, &op, FD_WRITE);
+}
+
+int goro_open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	int fd;
+
+	if (flags & (O_CREAT | __O_TMPFILE)) {
+		va_list args;
+
+		va_start(args, flags);
+		mode = va_arg(args, mode_t);
+		va_end(args);
+	}
+	fd = file_open(path, flags | O_CLOEXEC, mode);
+	if (fd >= 0)
+		fd_made(fd, FD_UNKNOWN);
+	return fd;
+}
+
+/* --------------------------------------------------------------------- poll */
+
+static unsigned what_of(int events)
+{
+	unsigned what = events & POLLOUT ? NETPOLL_WRITE : 0;
+
+	/* Errors and hang-ups are always waited for, and reported both ways. */
+	return what == 0 || events & (POLLIN | POLLPRI | POLLRDHUP) ? what | NETPOLL_READ : what;
+}
+
+static int poll_repeat(struct fd_use *u, int events, int64_t deadline)
+{
+	for (;;) {
+		uint32_t seq[2] = { fd_seq(u->f, FD_READ), fd_seq(u->f, FD_WRITE) };
+		int r = poll_now(u->f->number, events);
+
+		if (r == -EINTR)
+			continue;
+		if (r != 0)
+			return r;
+		if (deadline <= os_now())
+			return 0;
+		r = fd_wait_until(u, what_of(events), seq, deadline);
+		if (r < 0)
+			return r == -ETIMEDOUT ? 0 : r;
+	}
+}
+
+int goro_poll(int fd, int events, int64_t deadline)
+{
+	struct fd_use u;
+	int r = fd_enter(&u, fd);
+
+	if (r < 0)
+		return r;
+	r = poll_repeat(&u, events, deadline);
+	fd_leave(&u);
+	return r;
+}

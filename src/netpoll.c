@@ -1,0 +1,247 @@
+/*
+ * netpoll.c - the poller: who looks for events, when, and what becomes of them.
+ *
+ * What the backend must do
+ *
+ *	netpoll_open()          makes the poller; 0 or -errno. Called once; again
+ *	                        only if it failed.
+ *	netpoll_add(fd, tag, w) watches fd for what w says; -EPERM: it cannot be
+ *	                        watched; -EEXIST: it is watched already.
+ *	netpoll_modify(..)      changes tag and w; -ENOENT: fd, that is the open
+ *	                        file that now has this number, is not watched.
+ *	netpoll_remove(fd)      watches it no longer.
+ *	netpoll_take(ev, max, ns)  takes up to max events; waits for the first for
+ *	                        at most ns (-1: without limit, 0: not at all).
+ *	netpoll_break()         ends the netpoll_take that waits, or that waits next.
+ *	netpoll_watch(ns)       true: there are events; none is taken. Waits likewise.
+ *	netpoll_watch_break()   ends the netpoll_watch that waits, or the next.
+ *
+ * Events are edges: there is one at some time after fd became ready, or after
+ * more of the same came, and after each netpoll_add and netpoll_modify of an fd
+ * that is ready. There may be more events than that, and they may come late,
+ * after the descriptor was closed: the tag tells (fd.c).
+ *
+ * Who looks
+ *
+ *	- An M whose P has nothing to run looks without waiting, before it steals.
+ *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
+ *	  except while a running P looks often enough: each event would wake the
+ *	  keeper for what the other finds a microsecond later.
+ *	- sysmon, while no M waits there and nobody has looked for a millisecond (all
+ *	  Ps run goroutines that do not end, or all Ms are in blocking calls), watches
+ *	  the poller without taking events. If there are any it says so
+ *	  (netpoll.due), and each M looks before it picks its next goroutine; and it
+ *	  makes a P pick one, as for a goroutine that waits in its queue (retake.c).
+ * At most one M looks at a time, and none while another waits in the poller. Who
+ * looks takes a batch and puts it in its own queue, in order; the others are
+ * woken and steal from there, as from any queue.
+ *
+ * The sleep in the poller is broken by waking the note of who sleeps there:
+ *
+ *	netpoll_sleep                   netpoll_note_wake
+ *	sleeper = note                  note = 1
+ *	read note                       read sleeper
+ *	 1: do not wait                  it is this one: break
+ *	 0: wait for events              else wake the futex
+ *
+ * Both store before they load, sequentially consistently, so one of the two sees
+ * the other's. A break that comes too late ends the next wait, for nothing.
+ * Seeing the sleeper just before it leaves, the waker leaves the futex alone; who
+ * leaves looks at the note after it cleared sleeper, so it sees the wake.
+ *
+ * Rejected: a thread of its own that polls (each event costs two thread switches);
+ * a poller a P (a connection would have to move with its goroutine, or wake it
+ * elsewhere).
+ */
+#include "netpoll.h"
+
+#include "fd.h"
+#include "os.h"
+#include "runq.h"
+#include "runtime.h"
+
+struct netpoll netpoll;
+
+static struct lock start_lock = LOCK_INIT(RANK_LEAF);
+static struct note *watcher;	/* sysmon's note while it watches */
+static uint32_t pending;	/* sysmon has seen events; nobody has looked since */
+
+/* The keeper may sleep on its note: from now on it is to wait for events. */
+int netpoll_start(void)
+{
+	int r = 0;
+
+	if (netpoll_on())
+		return 0;
+	lock_acquire(&start_lock);
+	if (!netpoll_on()) {
+		r = netpoll_open();
+		if (r == 0)
+			store_seqcst(&netpoll.on, 1);
+	}
+	lock_release(&start_lock);
+	if (r == 0)
+		m_poke_keeper(0);
+	return r;
+}
+
+/* ---------------------------------------------------------------- dispatch */
+
+static void looked(void)
+{
+	store_relaxed(&netpoll.looked_at, os_now());
+	store_relaxed(&netpoll.due, 0);
+	store_relaxed(&pending, 0);
+}
+
+static void count(struct m *mp, uint64_t n)
+{
+	if (mp->p)
+		count_up(&mp->p->count.netpoll_wakeups, n);
+	else
+		fetch_add_relaxed(&sched.netpoll_wakeups, n);
+}
+
+/* Whom the events concern, off what they waited for. */
+static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
+{
+	struct ready_list list = { NULL, NULL };
+	uint64_t n = 0;
+
+	for (int i = 0; i < ev->n; i++)
+		fd_event(ev->at[i].tag, ev->at[i].what, &list);
+	for (struct g *gp = list.head; gp; gp = gp->link)
+		n++;
+	if (n > 0)
+		count(mp, n);
+	return list;
+}
+
+static struct g *list_take(struct ready_list *list)
+{
+	struct g *gp = list->head;
+
+	list->head = gp->link;
+	gp->link = NULL;
+	return gp;
+}
+
+/* The first that is to run here, not queued; all others made ready. */
+static struct g *ready_rest(struct m *mp, struct ready_list list)
+{
+	struct g *first = NULL;
+
+	while (list.head) {
+		struct g *gp = list_take(&list);
+
+		if (first || !mp->p)
+			g_ready_in_order(mp, gp);
+		else if (g_make_runnable(mp, gp))
+			first = gp;
+	}
+	return first;
+}
+
+void netpoll_dispatch(struct m *mp, const struct netpoll_events *ev)
+{
+	struct g *first = ready_rest(mp, collect(mp, ev));
+
+	if (first)
+		runq_put_next(mp->p, first);
+}
+
+/* -------------------------------------------------------------- looking, waiting */
+
+struct g *netpoll_look(struct m *mp)
+{
+	struct netpoll_events ev;
+
+	if (!netpoll_on())
+		return NULL;
+	if (load_relaxed(&netpoll.sleeper)) {
+		store_relaxed(&netpoll.due, 0);
+		return NULL;
+	}
+	if (load_relaxed(&netpoll.looking) || exchange_acquire(&netpoll.looking, 1))
+		return NULL;
+	ev.n = netpoll_take(ev.at, NETPOLL_BATCH, 0);
+	looked();
+	/* release: pairs with exchange_acquire above */
+	store_release(&netpoll.looking, 0);
+	return ready_rest(mp, collect(mp, &ev));
+}
+
+bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)
+{
+	ev->n = 0;
+	store_seqcst(&netpoll.sleeper, note);
+	if (load_seqcst(&note->word) == 0)
+		ev->n = netpoll_take(ev->at, NETPOLL_BATCH, ns);
+	looked();
+	store_seqcst(&netpoll.sleeper, NULL);
+	/* acquire: what the waker did; pairs with netpoll_note_wake */
+	return exchange_acquire(&note->word, 0) != 0;
+}
+
+void netpoll_note_wake(struct note *note)
+{
+	/* seqcst: see the top. */
+	store_seqcst(&note->word, 1);
+	if (load_seqcst(&netpoll.sleeper) == note)
+		netpoll_break();
+	else
+		os_futex_wake(&note->word, 1);
+}
+
+bool netpoll_attended(void)
+{
+	return load_relaxed(&sched.idle_p_n) < load_relaxed(&sched.gomaxprocs) &&
+	       os_now() - load_relaxed(&netpoll.looked_at) < NETPOLL_ATTENDED_NS;
+}
+
+/* ------------------------------------------------------------------- sysmon */
+
+bool netpoll_unattended(int64_t now)
+{
+	return netpoll_on() && !load_relaxed(&netpoll.sleeper) && !load_relaxed(&pending) &&
+	       now - load_relaxed(&netpoll.looked_at) >= NETPOLL_LOAD_NS;
+}
+
+void netpoll_watch_sleep(struct note *note, int64_t ns)
+{
+	store_seqcst(&watcher, note);
+	if (load_seqcst(&note->word) == 0 && netpoll_watch(ns)) {
+		store_relaxed(&pending, 1);
+		store_seqcst(&netpoll.due, 1);
+		wake();
+	}
+	store_seqcst(&watcher, NULL);
+	/* acquire: what the waker did; pairs with netpoll_watch_note_wake */
+	exchange_acquire(&note->word, 0);
+}
+
+/* The same protocol as netpoll_note_wake's. */
+void netpoll_watch_note_wake(struct note *note)
+{
+	store_seqcst(&note->word, 1);
+	if (load_seqcst(&watcher) == note)
+		netpoll_watch_break();
+	else
+		os_futex_wake(&note->word, 1);
+}
+
+int64_t netpoll_tick(int64_t now)
+{
+	int64_t age = now - load_relaxed(&netpoll.looked_at);
+
+	if (!netpoll_on() || load_relaxed(&netpoll.sleeper))
+		return TIMER_NEVER;
+	if (age < NETPOLL_LOAD_NS)
+		return NETPOLL_LOAD_NS - age;
+	return load_relaxed(&pending) ? LOOK_NS : TIMER_NEVER;
+}
+
+bool netpoll_pending(void)
+{
+	return load_relaxed(&pending);
+}

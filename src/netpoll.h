@@ -1,0 +1,103 @@
+/*
+ * netpoll.h - the poller: which descriptors are ready. Defined in netpoll.c, the
+ * backend in netpoll_epoll.c.
+ */
+#ifndef GORO_NETPOLL_H
+#define GORO_NETPOLL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "atomic.h"
+#include "config.h"
+
+struct g;
+struct m;
+struct note;
+
+/* What a descriptor is watched for, and what an event says. */
+enum {
+	NETPOLL_READ = 1,
+	NETPOLL_WRITE = 2,
+};
+
+/* One event: whose (the tag given to netpoll_add), and what. */
+struct netpoll_event {
+	uint64_t tag;
+	uint32_t what;
+};
+
+/* A batch of them, not seen to yet. */
+struct netpoll_events {
+	int n;
+	struct netpoll_event at[NETPOLL_BATCH];
+};
+
+/* Goroutines taken off what they waited for, in order, to be made ready. */
+struct ready_list {
+	struct g *head, *tail;
+};
+
+/* ---- the backend: the contract is at the top of netpoll.c */
+
+int netpoll_open(void);
+int netpoll_add(int fd, uint64_t tag, unsigned what);
+int netpoll_modify(int fd, uint64_t tag, unsigned what);
+void netpoll_remove(int fd);
+int netpoll_take(struct netpoll_event *ev, int max, int64_t ns);
+void netpoll_break(void);
+bool netpoll_watch(int64_t ns);
+void netpoll_watch_break(void);
+
+/* ---- netpoll.c */
+
+extern struct netpoll {
+	_Alignas(CACHE_LINE)
+	uint32_t on;		/* a descriptor was watched at some time */
+	uint32_t looking;	/* somebody looks, without waiting */
+	struct note *sleeper;	/* who waits for events, by its note; NULL: nobody */
+	uint32_t due;		/* somebody is to look before it runs anything else */
+	int64_t looked_at;	/* when somebody last looked, or stopped waiting */
+} netpoll;
+
+static inline bool netpoll_on(void)
+{
+	return load_relaxed(&netpoll.on);
+}
+
+/* Somebody is to look before the next goroutine runs. */
+static inline bool netpoll_due(void)
+{
+	return load_relaxed(&netpoll.due);
+}
+
+/* Before the first netpoll_add; may be called again. 0 or -errno. In state
+ * RUNTIME. */
+int netpoll_start(void);
+
+/* Looks without waiting. The first goroutine that became ready, runnable, for the
+ * caller to run; the others are queued. NULL: none, or somebody else looks. With
+ * a P. */
+struct g *netpoll_look(struct m *mp);
+
+/* Waits for events, for at most ns (-1: no limit), or until note is woken by
+ * netpoll_note_wake. True: it was woken. */
+bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev);
+void netpoll_note_wake(struct note *note);
+/* Makes ready whom the events concern. With a P, or without. */
+void netpoll_dispatch(struct m *mp, const struct netpoll_events *ev);
+
+/* Some P is running and looks often, so that nobody need wait for events. */
+bool netpoll_attended(void);
+
+/* sysmon's. Sleeps until there are events, the note is woken, or ns are over. */
+void netpoll_watch_sleep(struct note *note, int64_t ns);
+void netpoll_watch_note_wake(struct note *note);
+/* True if it is better to sleep like that than on the note. */
+bool netpoll_unattended(int64_t now);
+/* In how many ns sysmon is to see to the poller at the latest. */
+int64_t netpoll_tick(int64_t now);
+/* There are events and nobody has looked since: a P is to be made to. */
+bool netpoll_pending(void);
+
+#endif
