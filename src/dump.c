@@ -121,72 +121,96 @@ static void print_frame(struct printer *pr, uintptr_t pc, bool exact)
 	print_place(pr, &sym, pc);
 }
 
-static void print_created_by(struct printer *pr, const struct g *gp)
-{
-	struct symbol sym = { .function = "" };
-	uintptr_t pc = (uintptr_t)gp->created_at;
-
-	if (!pc)
-		return;
-	symbol_find(pc - 1, &sym);
-	if (gp->is_main)
-		return;
-	print_str(pr, "created by ");
-	print_function(pr, &sym);
-	if (gp->parent_id) {
-		print_str(pr, " in goroutine ");
-		print_int(pr, (int64_t)gp->parent_id);
-	}
-	sym.offset++;
-	print_place(pr, &sym, pc);
-}
-
 /* ------------------------------------------------------------- a goroutine */
 
-static const char *state_text(const struct g *gp)
+/* What is said of a goroutine besides its frames. */
+struct head {
+	uint64_t id, parent_id;
+	uintptr_t created_at;
+	uint32_t status;	/* enum g_status */
+	uint8_t wait_reason;
+	bool is_main;
+	bool locked;		/* by the program; locked_m may be preempt.c's */
+	int64_t wait_since;
+	char name[G_NAME_BYTES];
+};
+
+/* Nothing holds the goroutine: even while the world is stopped one that runs on
+ * without its P may just be getting in line for another, or clear its name as it
+ * ends. Each of these is right by itself, and the name ends where it should. */
+static TOOL_RACY void head_of(struct head *h, const struct g *gp)
+{
+	h->id = peek(&gp->id);
+	h->parent_id = peek(&gp->parent_id);
+	h->created_at = (uintptr_t)peek(&gp->created_at);
+	h->status = peek(&gp->status);
+	h->wait_reason = peek(&gp->wait_reason);
+	h->is_main = peek(&gp->is_main);
+	h->locked = peek(&gp->lock_depth) != 0;
+	h->wait_since = peek(&gp->wait_since);
+	for (size_t i = 0; i < G_NAME_BYTES; i++)
+		h->name[i] = peek(&gp->name[i]);
+	h->name[G_NAME_BYTES - 1] = '\0';
+}
+
+static const char *state_text(const struct head *h)
 {
 	static const char *const name[] = {
 #define X(id, text) text,
 		G_STATUS_LIST(X)
 #undef X
 	};
-	uint32_t status = load_relaxed(&gp->status);
 
-	if (status == G_WAITING && gp->wait_reason)
-		return wait_reason_text(gp->wait_reason);
-	return status < G_STATUS_COUNT ? name[status] : "unknown state";
+	if (h->status == G_WAITING && h->wait_reason)
+		return wait_reason_text(h->wait_reason);
+	return h->status < G_STATUS_COUNT ? name[h->status] : "unknown state";
 }
 
-static int64_t minutes_waited(const struct g *gp)
+static int64_t minutes_waited(const struct head *h)
 {
-	uint32_t status = load_relaxed(&gp->status);
-
-	if (status != G_WAITING || !gp->wait_since)
+	if (h->status != G_WAITING || !h->wait_since)
 		return 0;
-	return (os_now() - gp->wait_since) / INT64_C(60000000000);
+	return (os_now() - h->wait_since) / INT64_C(60000000000);
 }
 
-static void print_header(struct printer *pr, const struct g *gp)
+static void print_header(struct printer *pr, const struct head *h)
 {
-	int64_t minutes = minutes_waited(gp);
+	int64_t minutes = minutes_waited(h);
 
 	print_str(pr, "goroutine ");
-	print_int(pr, (int64_t)gp->id);
+	print_int(pr, (int64_t)h->id);
 	print_str(pr, " [");
-	print_str(pr, state_text(gp));
+	print_str(pr, state_text(h));
 	if (minutes >= 1) {
 		print_str(pr, ", ");
 		print_int(pr, minutes);
 		print_str(pr, " minutes");
 	}
-	if (gp->lock_depth)	/* by the program; locked_m may be preempt.c's */
+	if (h->locked)
 		print_str(pr, ", locked to thread");
-	if (gp->name[0]) {
+	if (h->name[0]) {
 		print_str(pr, ", \"");
-		print_bytes(pr, gp->name, strnlen(gp->name, sizeof gp->name));
+		print_str(pr, h->name);
 		print_str(pr, "\"");
 	}
 	print_str(pr, "]:\n");
+}
+
+static void print_created_by(struct printer *pr, const struct head *h)
+{
+	struct symbol sym = { .function = "" };
+
+	if (!h->created_at || h->is_main)
+		return;
+	symbol_find(h->created_at - 1, &sym);
+	print_str(pr, "created by ");
+	print_function(pr, &sym);
+	if (h->parent_id) {
+		print_str(pr, " in goroutine ");
+		print_int(pr, (int64_t)h->parent_id);
+	}
+	sym.offset++;
+	print_place(pr, &sym, h->created_at);
 }
 
 static void print_frames(struct printer *pr, const struct backtrace *bt, size_t first, size_t end)
@@ -202,42 +226,47 @@ void dump_frames(struct printer *pr, const struct backtrace *bt)
 	print_frames(pr, bt, 0, bt->n);
 }
 
-void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtrace *bt)
+static void print_goroutine(struct printer *pr, const struct head *h, const struct backtrace *bt)
 {
 	size_t first, end;
 
-	print_header(pr, gp);
+	print_header(pr, h);
 	if (bt->n == 0)
 		print_str(pr, "\tgoroutine running on other thread; stack unavailable\n");
 	program_frames(bt, &first, &end);
 	print_frames(pr, bt, first, end);
-	print_created_by(pr, gp);
+	print_created_by(pr, h);
+}
+
+void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtrace *bt)
+{
+	struct head h;
+
+	head_of(&h, gp);
+	print_goroutine(pr, &h, bt);
 }
 
 /* ----------------------------------------------------------- without a stop */
 
-/* Notes where a goroutine is, whatever it is doing. */
-static void trace_any(struct backtrace *bt, struct g *gp)
+/* Notes where a goroutine is, whatever it is doing: on a thread, in user code or
+ * stopped or on its way to rest; or at rest. */
+static void trace_any(struct backtrace *bt, const struct g *gp)
 {
+	/* acquire: its context, if it is at rest; pairs with after_run */
 	struct m *mp = load_acquire(&gp->mp);
-	struct m *own = load_acquire(&gp->locked_m);
-	bool stopped = own && own->curg == gp;	/* where it stood: preempt.c */
 
 	bt->n = 0;
-	switch (load_relaxed(&gp->status)) {
-	case G_RUNNABLE:
-	case G_WAITING:
-		if (stopped)
-			backtrace_thread(bt, own, gp);
-		else
-			backtrace_parked(bt, gp);
-		break;
-	case G_RUNNING:
-	case G_SYSCALL:
-		if (mp && mp != m_self())
-			backtrace_thread(bt, mp, gp);
-		break;
-	}
+	if (!mp)
+		backtrace_parked(bt, gp);
+	else if (mp != m_self())
+		backtrace_thread(bt, mp, gp);
+}
+
+/* Plain threads, which no stop of the world stops, may just be making one. */
+static bool is_shown(const struct g *gp, const struct g *self)
+{
+	/* acquire: pairs with store_release in g_launch */
+	return gp != self && load_acquire(&gp->status) != G_DEAD;
 }
 
 struct dump_each {
@@ -250,7 +279,7 @@ static void dump_one(struct g *gp, void *arg)
 	struct dump_each *d = arg;
 	struct backtrace bt;
 
-	if (gp == d->self || load_relaxed(&gp->status) == G_DEAD || gp->id == 0)
+	if (!is_shown(gp, d->self))
 		return;
 	trace_any(&bt, gp);
 	print_str(d->pr, "\n");
@@ -292,8 +321,8 @@ _Noreturn void dump_panic(const struct g *gp)
 
 /* ---------------------------------------------------------------- goro_dump */
 
-/* What is noted of a goroutine while the world is stopped: a copy of the G and
- * as many frames as there are, packed one after the other in mapped chunks. */
+/* What is noted of a goroutine while the world is stopped, with as many frames as
+ * there are, packed one record after the other in mapped chunks. */
 struct note_chunk {
 	struct note_chunk *next;
 	size_t used, size;
@@ -302,7 +331,7 @@ struct note_chunk {
 
 struct noted {
 	size_t bytes;		/* of this record */
-	struct g g;
+	struct head head;
 	size_t n;
 	uintptr_t pc[];
 };
@@ -342,7 +371,7 @@ static void note_trace(struct note_list *l, const struct g *gp, const struct bac
 
 	if (!r)
 		return;
-	r->g = *gp;
+	head_of(&r->head, gp);
 	r->n = bt->n;
 	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
 }
@@ -352,7 +381,7 @@ static void note_one(struct g *gp, void *arg)
 	struct note_list *l = arg;
 	struct backtrace bt;
 
-	if (gp == l->self || load_relaxed(&gp->status) == G_DEAD || gp->id == 0)
+	if (!is_shown(gp, l->self))
 		return;
 	trace_any(&bt, gp);
 	note_trace(l, gp, &bt);
@@ -369,7 +398,7 @@ static void print_noted(struct note_list *l, FILE *out)
 
 			bt.n = r->n;
 			memcpy(bt.pc, r->pc, r->n * sizeof *r->pc);
-			dump_goroutine(&pr, &r->g, &bt);
+			print_goroutine(&pr, &r->head, &bt);
 			print_str(&pr, "\n");
 			at += r->bytes;
 		}

@@ -222,7 +222,8 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	gp->created_at = caller;
 	context_make(&gp->context, gp->stack_hi);
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
-	store_relaxed(&gp->status, G_RUNNABLE);
+	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
+	store_release(&gp->status, G_RUNNABLE);
 	if (likely(pp)) {
 		count_up(&pp->count.created, 1);
 		runq_put_started(pp, gp);

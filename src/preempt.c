@@ -85,7 +85,6 @@ void preempt_wait_turn(struct m *mp)
 	struct g *gp = mp->curg;
 	struct p *pp = NULL;
 
-	gp->mp = NULL;
 	gp->locked_m = mp;
 	mp->locked_g = gp;
 	store_relaxed(&gp->status, G_RUNNABLE);
@@ -105,7 +104,6 @@ void preempt_wait_turn(struct m *mp)
 		gp->locked_m = NULL;
 		mp->locked_g = NULL;
 	}
-	gp->mp = mp;
 	store_relaxed(&gp->status, G_RUNNING);
 	count_up(&mp->p->count.switches, 1);
 }

@@ -44,10 +44,13 @@ struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 static inline void after_run(struct m *mp)
 {
 	void (*after)(struct m *, struct g *) = mp->after_fn;
+	struct g *old = mp->after_g;
 
 	if (after) {
 		mp->after_fn = NULL;
-		after(mp, mp->after_g);
+		/* release: its context is whole; pairs with load_acquire in dump.c */
+		store_release(&old->mp, NULL);
+		after(mp, old);
 	}
 }
 
@@ -59,7 +62,7 @@ static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 	check(!gp->mp);
 	check(pp && pp->mp == mp);
 	store_relaxed(&gp->status, G_RUNNING);
-	gp->mp = mp;
+	store_relaxed(&gp->mp, mp);
 	mp->curg = gp;
 	count_up(&pp->count.switches, 1);
 	if (inherit)
@@ -77,7 +80,6 @@ void sched_arrive(struct m *mp)
  * whatever the scheduler context finds. Returns when gp runs again. */
 static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit)
 {
-	gp->mp = NULL;
 	gp->saved_errno = *mp->errno_at;
 	if (likely(next)) {
 		set_running(mp, next, inherit);
@@ -139,7 +141,6 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 
 	mp->after_fn = after;
 	mp->after_g = gp;
-	gp->mp = NULL;
 	if (timers_turn(mp))
 		timers_run(mp, mp->p, 0);
 	if (likely(!mp->ending))

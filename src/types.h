@@ -140,7 +140,8 @@ struct g {
 	int saved_errno;
 	uint32_t status;	/* enum g_status; written by the owner */
 	struct g *link;		/* in whatever list owns it */
-	struct m *mp;		/* executing it, or NULL */
+	struct m *mp;		/* whose thread is on its stack: executing it, or
+				 * stopped there; NULL once it is at rest */
 	struct m *locked_m;	/* runs on that M alone: goro_lock_os_thread, or it
 				 * was stopped where it stood, see preempt.c */
 
