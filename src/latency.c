@@ -139,7 +139,7 @@ static uint64_t total(unsigned bucket)
 
 	/* acquire: the array; pairs with store_release in make_ps */
 	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++)
-		sum += load_relaxed(&load_relaxed(&sched.all_p)[i]->latency.count[bucket]);
+		sum += load_relaxed(&p_at(i)->latency.count[bucket]);
 	return sum;
 }
 

@@ -29,7 +29,7 @@ static struct p_counts counts_sum(void)
 
 	/* acquire: the array; pairs with store_release in make_ps */
 	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
-		const uint64_t *from = (const uint64_t *)&load_relaxed(&sched.all_p)[i]->count;
+		const uint64_t *from = (const uint64_t *)&p_at(i)->count;
 
 		for (size_t k = 0; k < COUNTS; k++)
 			to[k] += load_relaxed(&from[k]);
@@ -85,7 +85,7 @@ static TOOL_RACY void read_procs(struct goro_stats *s)
 
 	/* acquire: the array; pairs with store_release in make_ps */
 	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
-		const struct p *pp = peek(&sched.all_p)[i];
+		const struct p *pp = p_at(i);
 
 		s->runnable += runq_length(pp);
 		s->timers += peek(&pp->timers.n);

@@ -66,7 +66,7 @@ static bool timers_due(int64_t now)
 	bool any = false;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		struct p *pp = load_relaxed(&sched.all_p)[i];
+		struct p *pp = p_at(i);
 		struct m *mp = load_acquire(&pp->mp);
 
 		if (load_relaxed(&pp->timers.min_when) > now)

@@ -161,8 +161,8 @@ static void timers_poke(int64_t when)
 
 void timer_start(struct m *mp, struct timer *t, int64_t when)
 {
-	/* acquire: pairs with store_release in make_ps. The first P is never out of use. */
-	struct timers *ts = mp->p ? &mp->p->timers : &load_acquire(&sched.all_p)[0]->timers;
+	struct p *pp = mp->p ? mp->p : p_at(0);	/* which is never out of use */
+	struct timers *ts = &pp->timers;
 	bool first;
 
 	check(!t->heap && !t->firing);
@@ -265,7 +265,7 @@ int64_t timers_earliest(void)
 	int64_t min = TIMER_NEVER;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		int64_t when = load_seqcst(&load_relaxed(&sched.all_p)[i]->timers.min_when);
+		int64_t when = load_seqcst(&p_at(i)->timers.min_when);
 
 		if (when < min)
 			min = when;

@@ -369,10 +369,12 @@ struct sched {
 
 extern struct sched sched;
 
-/* The P of an index below gomaxprocs (or all_p_n) as loaded with acquire. */
+/* The P of an index below gomaxprocs or all_p_n, as once loaded with acquire. */
 static inline struct p *p_at(int i)
 {
-	return load_relaxed(&load_relaxed(&sched.all_p)[i]);
+	/* acquire: the array may be a newer one than the number; pairs with
+	 * store_release in make_ps */
+	return load_acquire(&sched.all_p)[i];
 }
 
 /* Time slices begun on a P: what sysmon compares to see a long one. */

@@ -99,7 +99,7 @@ static void stop_idle(void)
 static void ask_to_yield(void)
 {
 	for (int i = 0; i < sched.gomaxprocs; i++) {
-		struct m *mp = load_acquire(&sched.all_p[i]->mp);
+		struct m *mp = load_acquire(&p_at(i)->mp);
 
 		if (mp)
 			fetch_or_acqrel(&mp->attn, ATTN_YIELD);
@@ -163,7 +163,7 @@ static void make_ps(int n)
 		if (!all[i])
 			throw("out of memory for processors");
 	}
-	/* release: the array is whole; pairs with the acquire of gomaxprocs */
+	/* release: the array is whole; pairs with load_acquire in p_at */
 	store_release(&sched.all_p, all);
 	/* release: of the array too; pairs with load_acquire in counts_sum */
 	store_release(&sched.all_p_n, n);
