@@ -15,6 +15,11 @@
  * called. A call of the very function we are in is the answer. A call of some other
  * function is not. Where the call does not say whom it calls (by pointer, or
  * through the linkage table), the first such is the answer if there is no better.
+ *
+ * The return address itself may have been copied, too (a profiler's or sanitizer's
+ * hook at the function's entry takes it, a variable holds it). The caller's frame
+ * pointer stands beside the real one, and where the caller has one it points
+ * further up the stack: a place where that is so goes before one where it is not.
  */
 #include "unwind_guess.h"
 
@@ -56,25 +61,35 @@ static bool is_findable(const struct unwind_frame *f, const struct cfi_row *row)
 	       !unwind_regs_know(&f->regs, UNWIND_FP);
 }
 
+/* Does the caller's frame pointer, as saved by a frame whose own is fp, lie above? */
+static bool is_chained(const struct unwind_frame *f, const struct cfi_row *row, uintptr_t fp)
+{
+	const struct cfi_rule *saved = &row->reg[UNWIND_FP];
+	uintptr_t cfa = fp + (uintptr_t)row->cfa.offset, caller_fp;
+
+	return saved->how == CFI_OFFSET &&
+	       unwind_load(f, cfa + (uintptr_t)saved->offset, &caller_fp) &&
+	       caller_fp >= cfa && caller_fp < f->stack_hi;
+}
+
 bool unwind_guess_fp(const struct unwind_frame *f, const struct cfi_row *row, uintptr_t *fp)
 {
 	uintptr_t to_ra = (uintptr_t)row->cfa.offset + (uintptr_t)row->reg[row->ra_column].offset;
 	uintptr_t at = (f->floor + FRAME_ALIGN - 1) & ~(uintptr_t)(FRAME_ALIGN - 1);
 	uintptr_t end = at + SEARCH_BYTES;
-	bool found = false;
+	int best = 0, surest = 2 * YES + 1;
 	uintptr_t ra;
 
 	if (!is_findable(f, row))
 		return false;
-	for (; at < end && unwind_load(f, at + to_ra, &ra); at += FRAME_ALIGN) {
+	for (; best < surest && at < end && unwind_load(f, at + to_ra, &ra); at += FRAME_ALIGN) {
 		enum verdict v = judge(regs_strip_signature(ra), row->function);
+		int sure = v == NO ? 0 : 2 * (int)v + is_chained(f, row, at);
 
-		if (v == NO || (v == PERHAPS && found))
-			continue;
-		*fp = at;
-		found = true;
-		if (v == YES)
-			break;
+		if (sure > best) {
+			best = sure;
+			*fp = at;
+		}
 	}
-	return found;
+	return best > 0;
 }
