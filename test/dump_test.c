@@ -366,7 +366,7 @@ GO_TEST(dumps_under_load)
 
 static void dump_often(goro_waitgroup *wg)
 {
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < SCALED(20); i++)
 		free(dump());
 	goro_waitgroup_done(wg);
 }

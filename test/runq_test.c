@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "await.h"
 #include "runq.h"
 #include "runtime.h"
 #include "test.h"
@@ -201,15 +202,18 @@ static void owner_puts(unsigned kind, struct g *gp)
 
 TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
 {
+	struct p *thief[THIEVES];
 	pthread_t t[THIEVES];
 	unsigned rnd = 12345;
-	size_t n = 2000000;
+	size_t n = SCALED(2000000);
 
 	victim = make_p(0);
 	all = make_gs(n);
 	times_seen = calloc(n, 1);
 	for (int i = 0; i < THIEVES; i++)
-		pthread_create(&t[i], NULL, thief_thread, make_p(i + 1));
+		thief[i] = make_p(i + 1);
+	for (int i = 0; i < THIEVES; i++)
+		pthread_create(&t[i], NULL, thief_thread, thief[i]);
 	for (size_t i = 0; i < n;) {
 		struct g *gp;
 

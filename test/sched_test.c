@@ -167,7 +167,7 @@ GO_TEST(each_of_100000_starts_the_next)
 {
 	goro_chan *end = goro_chan_of(char, 0);
 
-	go(chain, 100000, end);
+	go(chain, SCALED(100000), end);
 	CHECK(!goro_chan_recv(end, NULL));
 }
 
