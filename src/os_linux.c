@@ -31,6 +31,7 @@
 #include "debug.h"
 #include "syscall_raw.h"
 #include "text.h"
+#include "tool.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -144,11 +145,16 @@ void os_membarrier(void)
 		sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
 }
 
+/* TSan has to see what is mapped and unmapped, or it takes memory that comes back
+ * at an address for what was there before. It sees calls of libc's. */
 static void *map(size_t n, int flags)
 {
-	long p = syscall_raw(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
-	                     MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	const int access = PROT_READ | PROT_WRITE;
+	long p;
 
+	flags |= MAP_PRIVATE | MAP_ANONYMOUS;
+	p = TOOL_TSAN ? (long)mmap(NULL, n, access, flags, -1, 0)
+	              : syscall_raw(SYS_mmap, 0, (long)n, access, flags, -1, 0);
 	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
@@ -168,7 +174,10 @@ void *os_reserve(size_t n)
 
 void os_unmap(void *p, size_t n)
 {
-	sys2(SYS_munmap, p, n);
+	if (TOOL_TSAN)
+		munmap(p, n);
+	else
+		sys2(SYS_munmap, p, n);
 }
 
 /* One system call for a batch of ranges where the kernel allows it; the number
