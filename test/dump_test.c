@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "backtrace.h"
 #include "test.h"
 
 static int counter;
@@ -275,7 +276,7 @@ GO_TEST(a_deep_stack_is_elided)
 {
 	char *text;
 
-	go(deep, SCALED(1000), goro_chan_of(int, 0));
+	go(deep, 2 * BACKTRACE_MAX, goro_chan_of(int, 0));
 	text = dump_when_parked("[chan receive]:\n", 1);
 	CHECK(times(text, "\ndeep(...)\n") >= 40);
 	CHECK_CONTAINS(text, "additional frames elided...\ncreated by ");
