@@ -224,6 +224,7 @@ static _Noreturn void goexit_continue(struct g *gp)
 		gp->tries = frame->outer;
 	}
 	panic_run_defers(gp, NULL);
+	free_panics(gp, NULL, NULL);	/* whose defers called goexit: they are over */
 	if (gp->is_foreign)
 		pthread_exit(NULL);
 	g_end();

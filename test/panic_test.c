@@ -3,6 +3,7 @@
  * back to the innermost goro_try or ends the process in Go's words.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,6 +33,7 @@ static void run_to_end(void (*f)(void))
 	over = goro_chan_of(char, 0);
 	go(f);
 	CHECK(!goro_chan_recv(over, NULL));
+	goro_chan_unref(over);
 }
 
 /* ------------------------------------------------------------------- defers */
@@ -140,6 +142,7 @@ GO_TEST(a_message_may_be_long)
 	text[N] = '\0';
 	message = goro_try(panic_long, text);
 	CHECK_EQ(strlen(message), 2 * N);
+	free(text);
 }
 
 static void defer_and_panic(void *arg)
@@ -365,6 +368,7 @@ GO_TEST(a_new_goroutine_starts_without_tries_and_defers)
 		go(fresh_state, c);
 		CHECK(goro_chan_recv(c, NULL));
 	}
+	goro_chan_unref(c);
 }
 
 /* ------------------------------------------------------------- plain threads */
