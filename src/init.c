@@ -2,6 +2,7 @@
  * init.c - the runtime starts: once, at the first call from any thread.
  */
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "debug.h"
@@ -34,6 +35,11 @@ static void in_child(void)
 		fetch_or_acqrel(&mp->attn, ATTN_FORKED);
 }
 
+static void at_exit(void)
+{
+	tool_exit(runtime_forked);
+}
+
 static void start(void)
 {
 	debug_init();
@@ -52,6 +58,8 @@ static void start(void)
 	m_init();
 	sysmon_init();
 	pthread_atfork(NULL, NULL, in_child);
+	if (TOOL_ASAN)
+		atexit(at_exit);
 }
 
 void runtime_init(void)

@@ -94,6 +94,7 @@ void lock_rank_pop(struct lock *l)
 			continue;
 		for (held.n--; i < held.n; i++)
 			held.lock[i] = held.lock[i + 1];
+		held.lock[held.n] = NULL;	/* no trace of it, see tool.c */
 		return;
 	}
 	if (held.beyond-- == 0)

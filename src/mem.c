@@ -10,6 +10,7 @@
 #include "config.h"
 #include "lock.h"
 #include "os.h"
+#include "tool.h"
 
 #define CHUNK_BYTES (256 << 10)
 
@@ -23,16 +24,25 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+static void *map(size_t n)
+{
+	void *p = os_map(n);
+
+	if (p)
+		tool_mapped(p, n);
+	return p;
+}
+
 void *mem_alloc(size_t n)
 {
 	void *p = NULL;
 
 	if (n > CHUNK_BYTES / 4)
-		return os_map(round_up(n, os_page_bytes));
+		return map(round_up(n, os_page_bytes));
 	n = round_up(n, CACHE_LINE);
 	lock_acquire(&mem.lock);
 	if ((size_t)(mem.end - mem.at) < n) {
-		mem.at = os_map(CHUNK_BYTES);
+		mem.at = map(CHUNK_BYTES);
 		mem.end = mem.at ? mem.at + CHUNK_BYTES : NULL;
 	}
 	if (mem.at) {

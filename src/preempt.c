@@ -282,6 +282,7 @@ void preempt_thread_init(struct m *mp)
 		mp->signal_stack = os_map(mp->signal_stack_bytes);
 		if (!mp->signal_stack)
 			throw("out of memory for a signal stack");
+		tool_mapped(mp->signal_stack, mp->signal_stack_bytes);
 	}
 	ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
 	sigaltstack(&ss, NULL);

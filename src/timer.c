@@ -107,10 +107,13 @@ static void make_room(struct timers *ts)
 
 	if (!e)
 		throw("out of memory for timers");
+	tool_mapped(e, room * sizeof *e);
 	if (ts->n)
 		memcpy(e, ts->entry, ts->n * sizeof *e);
-	if (ts->entry)
+	if (ts->entry) {
+		tool_unmapped(ts->entry, ts->room * sizeof *e);
 		os_unmap(ts->entry, ts->room * sizeof *e);
+	}
 	ts->entry = e;
 	ts->room = room;
 }

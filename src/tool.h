@@ -1,10 +1,14 @@
 /*
- * tool.h - what ASan and TSan have to be told of goroutines, and nothing of
+ * tool.h - what ASan, LSan and TSan have to be told of goroutines, and nothing of
  * them anywhere else.
  *
  * ASan must know the bounds of the stack that a switch goes to; TSan keeps a
  * shadow state a "fiber". A switch is announced just before it is made and, for
  * ASan, confirmed just after, on the other stack.
+ *
+ * LSan, which comes with ASan, looks for pointers where the program keeps its own:
+ * what the runtime maps itself has to be named to it, and the stacks of goroutines
+ * at rest, when it looks (tool.c).
  */
 #ifndef GORO_TOOL_H
 #define GORO_TOOL_H
@@ -38,6 +42,9 @@
 void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
 void __sanitizer_finish_switch_fiber(void *saved, const void **bottom_old, size_t *size_old);
 void __asan_unpoison_memory_region(void const volatile *p, size_t n);
+void __lsan_register_root_region(const void *p, size_t n);
+void __lsan_unregister_root_region(const void *p, size_t n);
+void __lsan_do_leak_check(void);
 
 struct tool_fiber {
 	void *fake;
@@ -129,6 +136,31 @@ static inline size_t tool_thread_stack_extra(void)
 {
 	return TOOL_ASAN || TOOL_TSAN ? 1 << 20 : 0;
 }
+
+/* Memory that was mapped and may hold the only pointers to what was allocated. */
+static inline void tool_mapped(const void *p, size_t n)
+{
+#if TOOL_ASAN
+	__lsan_register_root_region(p, n);
+#else
+	(void)p; (void)n;
+#endif
+}
+static inline void tool_unmapped(const void *p, size_t n)
+{
+#if TOOL_ASAN
+	__lsan_unregister_root_region(p, n);
+#else
+	(void)p; (void)n;
+#endif
+}
+
+/* The process ends: time to look for leaks. forked: in a child, that has no Ms. */
+#if TOOL_ASAN
+void tool_exit(bool forked);
+#else
+static inline void tool_exit(bool forked) { (void)forked; }
+#endif
 
 /* For functions that look at what others may be writing, without any order and
  * for people to read: TSan is not to mind. In them, peek reads once. */

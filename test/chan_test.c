@@ -3,6 +3,7 @@
  * each of these answers to.
  */
 /* test: procs */
+/* test: leaks */
 #include "chan.h"
 
 #include <pthread.h>
@@ -539,6 +540,8 @@ GO_TEST(many_workers_between_two_channels)
 		expect += (const int[]){ 2, 3, 7, 31, 61, 127, 251 }[i % 7];
 	CHECK_EQ(n, SCALED(ITEMS));
 	CHECK_EQ(sum, expect);
+	goro_chan_unref(in);
+	goro_chan_unref(out);
 }
 
 static void pass_on(goro_chan *left, goro_chan *right)

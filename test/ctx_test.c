@@ -3,6 +3,7 @@
  * beside it: docs/go-tests-time-ctx.md says which test here answers to which there.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 

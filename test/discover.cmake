@@ -28,6 +28,10 @@ if(markers MATCHES "/\\* test: serial \\*/")
 	set(serial ON)
 endif()
 
+if(markers MATCHES "/\\* test: leaks \\*/")
+	string(REPLACE detect_leaks=0 detect_leaks=${LEAKS} ENVIRONMENT "${ENVIRONMENT}")
+endif()
+
 set(text "")
 # Adds the test as ctest will know it; more is its additional environment.
 function(add id test timeout more)

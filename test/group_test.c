@@ -3,6 +3,7 @@
  * golang.org/x/sync/errgroup.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 

@@ -3,6 +3,7 @@
  * up by destructors.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +19,16 @@ static void count_destroy(void *value)
 	fetch_add_seqcst(&destroyed, (int)(intptr_t)value);
 }
 
+/* Keys are for good: there is a place where they all are. */
+static goro_key *make_key(void (*destroy)(void *))
+{
+	static goro_key *keys[64];
+	static int n;
+
+	CHECK(n < 64);
+	return keys[n++] = goro_key_make(destroy);
+}
+
 static void *word(intptr_t n)
 {
 	return (void *)n;
@@ -25,7 +36,7 @@ static void *word(intptr_t n)
 
 GO_TEST(a_value_never_set_is_null)
 {
-	goro_key *k = goro_key_make(NULL);
+	goro_key *k = make_key(NULL);
 
 	CHECK(goro_local_get(k) == NULL);
 	goro_local_set(k, NULL);
@@ -38,7 +49,7 @@ GO_TEST(keys_are_independent_and_the_last_value_counts)
 	goro_key *k[KEYS];
 
 	for (int i = 0; i < KEYS; i++)
-		k[i] = goro_key_make(NULL);
+		k[i] = make_key(NULL);
 	for (int round = 1; round <= 3; round++) {
 		for (int i = 0; i < KEYS; i++)
 			goro_local_set(k[i], word(round * 100 + i));
@@ -64,7 +75,7 @@ static void keep_own(goro_key *k, int me, goro_waitgroup *wg)
 
 GO_TEST(each_goroutine_has_its_own_value)
 {
-	goro_key *k = goro_key_make(count_destroy);
+	goro_key *k = make_key(count_destroy);
 	goro_waitgroup wg = { 0 };
 
 	goro_local_set(k, word(5));
@@ -87,7 +98,7 @@ static void set_and_end(goro_key *k, int how)
 
 GO_TEST(destructors_run_for_values_that_are_set)
 {
-	goro_key *k = goro_key_make(count_destroy);
+	goro_key *k = make_key(count_destroy);
 
 	go(set_and_end, k, 0);
 	AWAIT(load_seqcst(&destroyed) == 1);
@@ -115,7 +126,7 @@ static void set_again_key(void)
 
 GO_TEST(a_destructor_may_set_the_value_again)
 {
-	again_key = goro_key_make(set_again);
+	again_key = make_key(set_again);
 	again_left = 2;
 	go(set_again_key);
 	AWAIT(load_seqcst(&destroyed) == 3);
@@ -125,7 +136,7 @@ GO_TEST(a_destructor_may_set_the_value_again)
 
 GO_TEST(a_destructor_that_always_sets_the_value_again_is_given_up)
 {
-	again_key = goro_key_make(set_again);
+	again_key = make_key(set_again);
 	again_left = 1 << 30;
 	go(set_again_key);
 	AWAIT(goro_num_goroutine() == 1);
@@ -150,14 +161,15 @@ static void set_channel(goro_key *k, goro_chan *c)
 
 GO_TEST(a_destructor_may_park_and_set_other_keys)
 {
-	goro_key *k = goro_key_make(use_runtime);
+	goro_key *k = make_key(use_runtime);
 	goro_chan *c = goro_chan_of(int, 0);
 
-	other_key = goro_key_make(NULL);
+	other_key = make_key(NULL);
 	for (int i = 0; i < 10; i++)
 		go(set_channel, k, c);
 	for (int i = 0; i < 10; i++)
 		CHECK(goro_chan_recv(c, NULL));
+	goro_chan_unref(c);
 }
 
 static void check_clean(goro_key *k, goro_waitgroup *wg)
@@ -169,7 +181,7 @@ static void check_clean(goro_key *k, goro_waitgroup *wg)
 
 GO_TEST(a_new_goroutine_on_an_old_stack_has_no_values)
 {
-	goro_key *k = goro_key_make(NULL);
+	goro_key *k = make_key(NULL);
 
 	for (int i = 0; i < 200; i++) {
 		goro_waitgroup wg = { 0 };
@@ -191,7 +203,7 @@ static void *thread_with_value(void *arg)
 
 TEST(plain_threads_have_values_and_destructors_too)
 {
-	goro_key *k = goro_key_make(count_destroy);
+	goro_key *k = make_key(count_destroy);
 	pthread_t t;
 
 	goro_local_set(k, word(1000));
@@ -213,7 +225,7 @@ TEST(a_plain_thread_s_destructor_that_sets_again_is_given_up)
 {
 	pthread_t t;
 
-	again_key = goro_key_make(set_again);
+	again_key = make_key(set_again);
 	again_left = 1 << 30;
 	pthread_create(&t, NULL, thread_sets_again, again_key);
 	pthread_join(t, NULL);

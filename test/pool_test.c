@@ -3,6 +3,7 @@
  * closing, and numbers that add up.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 

@@ -3,6 +3,7 @@
  * each of these answers to.
  */
 /* test: procs */
+/* test: leaks */
 #include "chan.h"
 
 #include <math.h>
@@ -156,12 +157,13 @@ static void select_send_one(void *c)
 	goro_select(GORO_SEND(c, &v));
 }
 
+static goro_chan *silent;	/* nobody ever sends on it */
+
 static void select_send_of_two(void *c)
 {
-	goro_chan *never = make(0);
 	int v = 1;
 
-	goro_select(GORO_SEND(c, &v), GORO_RECV(never, &v));
+	goro_select(GORO_SEND(c, &v), GORO_RECV(silent, &v));
 }
 
 static void select_send_now(void *c)
@@ -173,11 +175,10 @@ static void select_send_now(void *c)
 
 static void select_send_wide(void *c)
 {
-	goro_chan *never = make(0);
 	int v = 1;
 
-	goro_select(GORO_SEND(c, &v), GORO_RECV(never, &v), GORO_RECV(never, &v),
-	            GORO_RECV(never, &v), GORO_RECV(never, &v), GORO_RECV(never, &v));
+	goro_select(GORO_SEND(c, &v), GORO_RECV(silent, &v), GORO_RECV(silent, &v),
+	            GORO_RECV(silent, &v), GORO_RECV(silent, &v), GORO_RECV(silent, &v));
 }
 
 static void (*const closed_senders[])(void *) = {
@@ -188,6 +189,7 @@ GO_TEST(send_on_closed_panics)
 {
 	goro_chan *c = make_closed();
 
+	silent = make(0);
 	for (size_t i = 0; i < sizeof closed_senders / sizeof *closed_senders; i++)
 		CHECK_STR(goro_try(closed_senders[i], c), "send on closed channel");
 	goro_chan_unref(c);
@@ -204,11 +206,13 @@ GO_TEST(waiting_send_panics_at_close)
 {
 	goro_chan *told = make(0);
 
+	silent = make(0);
 	for (size_t i = 0; i < sizeof closed_senders / sizeof *closed_senders; i++) {
-		goro_chan *c = make(0);
+		goro_chan *c;
 
 		if (closed_senders[i] == select_send_now)
 			continue;
+		c = make(0);
 		go(expect_panic, closed_senders[i], c, told);
 		AWAIT_SENDER(c);
 		goro_chan_close(c);
@@ -802,6 +806,8 @@ GO_TEST(one_select_feeds_many_without_doubles)
 	}
 	CHECK_EQ(got, n);
 	free(seen);
+	goro_chan_unref(out);
+	goro_chan_unref(done);
 }
 
 /* Many fire at a select at once; one hits, the rest find nobody. */

@@ -37,6 +37,8 @@
  *
  *	/ * test: procs * /     each as NAME.TEST@1, @2, @4, @64, which is GORO_MAXPROCS
  *	/ * test: serial * /    with no other test beside them, for measurements of time
+ *	/ * test: leaks * /     what is allocated is freed or still known at the end:
+ *	                        LeakSanitizer looks, where there is one
  *
  * (without the spaces between slash and star).
  *
@@ -220,16 +222,19 @@ static int test_wait(pid_t pid, int timeout_s, bool *timed_out)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* All that was written to fd, as a string. Not freed: a test is short. */
+/* All that was written to fd, as a string. Kept to the end: a test is short. */
 static char *test_slurp(int fd)
 {
+	static struct kept { struct kept *next; char text[]; } *all;
 	size_t n = (size_t)lseek(fd, 0, SEEK_END);
-	char *text = malloc(n + 1);
-	if (!text || pread(fd, text, n, 0) != (ssize_t)n)
+	struct kept *k = malloc(sizeof(*k) + n + 1);
+	if (!k || pread(fd, k->text, n, 0) != (ssize_t)n)
 		FAIL("cannot read back a child's output");
-	text[n] = 0;
+	k->text[n] = 0;
+	k->next = all;
+	all = k;
 	close(fd);
-	return text;
+	return k->text;
 }
 
 /* Runs fn in a forked child that exits with 0 if it returns; or argv if fn is

@@ -7,6 +7,7 @@
  * early, nothing is lost and nothing stale is received, not how late things are.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 

@@ -3,6 +3,7 @@
  * stopping against firing.
  */
 /* test: procs */
+/* test: leaks */
 #include <goro.h>
 #include <pthread.h>
 
@@ -141,6 +142,7 @@ GO_TEST(sleeper_wakes_beside_goroutines_that_take_turns)
 		goro_chan_send(in, &x);
 		goro_chan_recv(out, &x);
 	}
+	goro_chan_unref(woken);
 }
 
 /* -------------------------------------------------------------- the heaps */
