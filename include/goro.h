@@ -355,6 +355,32 @@ GORO_API int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_dead
 /* Waits for POLLIN, POLLOUT, ... on one descriptor: the events, 0 past deadline. */
 GORO_API int goro_poll(int fd, int events, int64_t deadline);
 
+/* net.Listen and net.Dial: a descriptor for the calls above, or -errno.
+ *
+ * The networks are "tcp" and "udp", with a 4 or a 6 behind them for IPv4 or IPv6
+ * alone, "unix", "unixgram" and "unixpacket". The address is "host:port" or
+ * "[host]:port", the host in digits or a name, the port a number or a service's name;
+ * for unix a path, or a name in the abstract namespace with an @ before it.
+ *
+ * Without a host, ":8080", one listens on all addresses of this machine, IPv4 and
+ * IPv6, and dials this machine. Port 0 is for the system to choose: getsockname tells.
+ * A listener on "udp" or "unixgram" is a socket to receive from. The file of a unix
+ * listener stays when it is closed.
+ *
+ * Names are looked up without holding up other goroutines. If one has several
+ * addresses, dial tries them in turn, and IPv4 beside IPv6 if one of them is slow; the
+ * deadline is for all of it.
+ *
+ *	-EINVAL         no such network or service; no port, or a bad one
+ *	-ENOENT         no such host
+ *	-EAGAIN         the name servers do not answer for now
+ *	-EIO            they said that they cannot
+ *	-EAFNOSUPPORT   no address of the kind that the network asks for
+ *	-ETIMEDOUT      the deadline has passed
+ * or what connect, bind and the like say; of several addresses, for the first. */
+GORO_API int goro_listen(const char *network, const char *address);
+GORO_API int goro_dial(const char *network, const char *address, int64_t deadline);
+
 /* --------------------------------------------------------- blocking calls */
 
 /* Any call that blocks in the kernel gives up the processor to the others, even

@@ -108,6 +108,22 @@
 /* Stacks guarded at a time when a region is carved. */
 #define STACK_CARVE_BATCH   128
 
+/* Threads that look names up at once, Go's number: enough that name servers which
+ * do not answer do not hold up those that do, and few enough for any system. One
+ * with nothing to do ends after this long. */
+#define LOOKUPS_MAX    500
+#define LOOKUP_IDLE_NS (5 * 1000000000LL)
+
+/* goro_dial, Go's figures: what an address gets at the least of the time there is;
+ * how long the second kind of addresses waits for the first. See net.c. */
+#define DIAL_SHARE_MIN_NS (2 * 1000000000LL)
+#define DIAL_FALLBACK_NS  300000000
+
+/* Connections that nobody uses: a probe after so long, and again after as long, and
+ * the end after so many. Go's figures. */
+#define TCP_KEEPALIVE_S      15
+#define TCP_KEEPALIVE_PROBES 9
+
 /* Signals that a channel of goro_signal_notify holds for who is slow to receive
  * them: all that there are, twice. */
 #define SIGNAL_CHAN_CAP 128

@@ -1,0 +1,304 @@
+/*
+ * resolve.c - names to addresses, without holding anybody up.
+ *
+ * Addresses in digits, and the ports that everybody knows, are read here. For
+ * anything else there is getaddrinfo, which blocks in the kernel, for seconds if a
+ * name server does not answer, and loads modules that take as much stack as they
+ * like. So it runs on plain threads with stacks of the usual size, of which there
+ * are as many as there are lookups under way, up to LOOKUPS_MAX; further lookups
+ * wait in line. A thread that has nothing to do waits for the next lookup for a
+ * while, in a receive, where the deadlock check knows it for a sleeper, and ends.
+ *
+ * A caller whose deadline comes first leaves; the lookup goes on and its result is
+ * dropped. So what they share is counted, and the thread, not the caller, gives
+ * back the place in line.
+ *
+ * Rejected: getaddrinfo on the goroutine's own thread and stack in an announced
+ * call (a stack of 16 KiB would overflow, and a deadline could not end it); a
+ * resolver of our own (what a name means is the system's to say: nsswitch.conf,
+ * mDNS, a directory of users).
+ */
+#define _GNU_SOURCE
+#include "resolve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <goro.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "atomic.h"
+#include "config.h"
+
+/* ------------------------------------------------------------- in digits */
+
+static bool parse_v6(const char *host, struct sockaddr_in6 *sa)
+{
+	char copy[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *zone;
+
+	if (strlen(host) >= sizeof copy)
+		return false;
+	strcpy(copy, host);
+	zone = strchr(copy, '%');
+	if (zone)
+		*zone++ = '\0';
+	sa->sin6_family = AF_INET6;
+	if (inet_pton(AF_INET6, copy, &sa->sin6_addr) != 1)
+		return false;
+	if (zone) {
+		sa->sin6_scope_id = if_nametoindex(zone);
+		if (sa->sin6_scope_id == 0)
+			sa->sin6_scope_id = (uint32_t)strtoul(zone, NULL, 10);
+	}
+	return true;
+}
+
+static bool parse_address(const char *host, union net_addr *a)
+{
+	memset(a, 0, sizeof *a);
+	if (inet_pton(AF_INET, host, &a->v4.sin_addr) == 1) {
+		a->v4.sin_family = AF_INET;
+		return true;
+	}
+	return parse_v6(host, &a->v6);
+}
+
+/* 0 to 65535; -1: not a number; -EINVAL: one too large. "" is 0. */
+static int parse_port(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return -1;
+		n = n * 10 + (*s - '0');
+		if (n > 65535)
+			return -EINVAL;
+	}
+	return n;
+}
+
+/* Those of Go's list, for systems without /etc/services. */
+static int known_port(const char *service)
+{
+	static const struct { const char *name; int port; } known[] = {
+		{ "domain", 53 }, { "ftp", 21 }, { "ftps", 990 }, { "http", 80 },
+		{ "https", 443 }, { "imap2", 143 }, { "imaps", 993 }, { "pop3", 110 },
+		{ "pop3s", 995 }, { "smtp", 25 }, { "ssh", 22 }, { "submissions", 465 },
+		{ "telnet", 23 },
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(known[i].name, service) == 0)
+			return known[i].port;
+	return -1;
+}
+
+static void set_port(union net_addr *a, int port)
+{
+	if (a->any.sa_family == AF_INET)
+		a->v4.sin_port = htons((uint16_t)port);
+	else
+		a->v6.sin6_port = htons((uint16_t)port);
+}
+
+/* ----------------------------------------------------------------- lookups */
+
+struct lookup {
+	uint32_t refs;
+	int family;
+	int error;			/* 0, or why there is no result */
+	struct net_addrs *result;
+	goro_chan *done;		/* closed when it is */
+	const char *service;		/* behind host; NULL: none */
+	char host[];
+};
+
+static goro_sema places;
+static goro_chan *idle;			/* lookups for threads that wait here */
+
+static void lookup_unref(struct lookup *l)
+{
+	/* acqrel: whoever frees has seen what the other did; pairs with itself */
+	if (fetch_add_acqrel(&l->refs, (uint32_t)-1) != 1)
+		return;
+	free(l->result);
+	goro_chan_unref(l->done);
+	free(l);
+}
+
+static int error_of(int eai, int system)
+{
+	switch (eai) {
+	case EAI_AGAIN: return -EAGAIN;
+	case EAI_MEMORY: return -ENOMEM;
+	case EAI_SERVICE: case EAI_SOCKTYPE: case EAI_BADFLAGS: return -EINVAL;
+	case EAI_FAMILY: return -EAFNOSUPPORT;
+	case EAI_SYSTEM: return system ? -system : -EIO;
+	case EAI_FAIL: return -EIO;
+	default: return -ENOENT;	/* EAI_NONAME, EAI_NODATA, EAI_ADDRFAMILY */
+	}
+}
+
+static struct net_addrs *addrs_of(const struct addrinfo *list)
+{
+	struct net_addrs *out;
+	size_t n = 0;
+
+	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
+		n++;
+	out = calloc(1, sizeof *out + n * sizeof out->at[0]);
+	for (const struct addrinfo *ai = list; out && ai; ai = ai->ai_next)
+		if ((ai->ai_family == AF_INET || ai->ai_family == AF_INET6) &&
+		    ai->ai_addrlen <= sizeof out->at[0])
+			memcpy(&out->at[out->n++], ai->ai_addr, ai->ai_addrlen);
+	return out;
+}
+
+static void look_up(struct lookup *l)
+{
+	/* Of one type, so that each address is there once. */
+	struct addrinfo hints = { .ai_family = l->family, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	int r = getaddrinfo(l->host, l->service, &hints, &list);
+
+	if (r != 0) {
+		l->error = error_of(r, errno);
+		return;
+	}
+	l->result = addrs_of(list);
+	freeaddrinfo(list);
+	if (!l->result)
+		l->error = -ENOMEM;
+	else if (l->result->n == 0)
+		l->error = -ENOENT;
+}
+
+static void *lookup_thread(void *arg)
+{
+	struct lookup *l = arg;
+
+	do {
+		look_up(l);
+		goro_chan_close(l->done);
+		lookup_unref(l);
+		goro_sema_release(&places, 1);
+	} while (goro_select_until(goro_now() + LOOKUP_IDLE_NS, GORO_RECV(idle, &l)) == 0);
+	return NULL;
+}
+
+static void init(void *arg)
+{
+	(void)arg;
+	goro_sema_init(&places, LOOKUPS_MAX);
+	idle = goro_chan_of(struct lookup *, 0);
+}
+
+/* Signals are for the program's own threads. */
+static int thread_start(struct lookup *l)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&thread, NULL, lookup_thread, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		return -error;
+	pthread_detach(thread);
+	return 0;
+}
+
+/* The lookup is given to a thread, with a reference. */
+static int hand_over(struct lookup *l, int64_t deadline)
+{
+	int r = goro_sema_acquire(&places, 1, deadline);
+
+	if (r != 0)
+		return r;
+	fetch_add_relaxed(&l->refs, 1);
+	if (!goro_chan_try_send(idle, &l))
+		r = thread_start(l);
+	if (r != 0) {
+		lookup_unref(l);
+		goro_sema_release(&places, 1);
+	}
+	return r;
+}
+
+static struct lookup *lookup_make(const char *host, const char *service, int family)
+{
+	size_t host_n = strlen(host) + 1, service_n = service ? strlen(service) + 1 : 0;
+	struct lookup *l = malloc(sizeof *l + host_n + service_n);
+
+	if (!l)
+		return NULL;
+	*l = (struct lookup){ .refs = 1, .family = family, .done = goro_chan_make(0, 0) };
+	memcpy(l->host, host, host_n);
+	if (service)
+		l->service = memcpy(l->host + host_n, service, service_n);
+	if (!l->done) {
+		free(l);
+		return NULL;
+	}
+	return l;
+}
+
+static int ask_system(const char *host, const char *service, int family, int64_t deadline,
+                      struct net_addrs **out)
+{
+	static goro_once once;
+	struct lookup *l;
+	int r;
+
+	goro_once_do(&once, init, NULL);
+	l = idle ? lookup_make(host, service, family) : NULL;
+	if (!l)
+		return -ENOMEM;
+	r = hand_over(l, deadline);
+	if (r == 0 && goro_select_until(deadline, GORO_RECV(l->done, NULL)) != 0)
+		r = -ETIMEDOUT;
+	if (r == 0)
+		r = l->error;
+	if (r == 0) {
+		*out = l->result;
+		l->result = NULL;
+	}
+	lookup_unref(l);
+	return r;
+}
+
+/* ------------------------------------------------------------------- both */
+
+int resolve(const char *host, const char *service, int family, int64_t deadline,
+            struct net_addrs **out)
+{
+	int port = parse_port(service), r;
+	union net_addr a;
+
+	if (port == -1)
+		port = known_port(service);
+	if (port < -1)
+		return port;
+	if (!parse_address(host, &a) || port < 0) {
+		r = ask_system(host, port < 0 ? service : NULL, family, deadline, out);
+		for (size_t i = 0; r == 0 && port >= 0 && i < (*out)->n; i++)
+			set_port(&(*out)->at[i], port);
+		return r;
+	}
+	if (family != AF_UNSPEC && family != a.any.sa_family)
+		return -EAFNOSUPPORT;
+	*out = malloc(sizeof **out + sizeof a);
+	if (!*out)
+		return -ENOMEM;
+	set_port(&a, port);
+	(*out)->n = 1;
+	(*out)->at[0] = a;
+	return 0;
+}
