@@ -91,11 +91,13 @@ static inline double measure_repeat(measure_round *round, int64_t ns,
 static inline struct measurement measure(measure_round *round, double ops)
 {
 	int64_t target = measure_target_ns();
+	int64_t warm = measure_now()
+	             + (int64_t)((double)target * MEASURE_WARMUP_SHARE);
 	struct measurement m;
 
 	m.check = round();
-	measure_repeat(round, (int64_t)((double)target * MEASURE_WARMUP_SHARE),
-	               m.check);
+	if (measure_now() < warm)
+		measure_repeat(round, warm - measure_now(), m.check);
 	m.ns_per_op = measure_repeat(round, target, m.check) / ops;
 	return m;
 }

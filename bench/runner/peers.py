@@ -105,9 +105,9 @@ class Native(Started):
     most_procs = None
 
     def build(self):
-        if not (self.tree / "CMakeCache.txt").exists():
-            run_text(["cmake", "-S", BENCH / "peers", "-B", self.tree, "-G",
-                      generator(), "-DCMAKE_BUILD_TYPE=Release"])
+        # Again each time: a library may have been installed meanwhile.
+        run_text(["cmake", "-S", BENCH / "peers", "-B", self.tree, "-G",
+                  generator(), "-DCMAKE_BUILD_TYPE=Release"])
         run_text(["cmake", "--build", self.tree, "--target",
                   f"peer_{self.name}", "--parallel"])
         self.version = (self.tree / f"{self.name}.version").read_text().strip()

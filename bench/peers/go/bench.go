@@ -86,8 +86,11 @@ func repeat(round func() uint64, d time.Duration, check uint64) float64 {
 
 // measure warms up and measures; a round counts as ops operations.
 func measure(round func() uint64, ops float64) (nsPerOp float64, check uint64) {
+	warm := time.Now().Add(time.Duration(float64(target()) * warmupShare))
 	check = round()
-	repeat(round, time.Duration(float64(target())*warmupShare), check)
+	if left := time.Until(warm); left > 0 {
+		repeat(round, left, check)
+	}
 	return repeat(round, target(), check) / ops, check
 }
 
