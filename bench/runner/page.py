@@ -11,7 +11,7 @@ from .comparing import GOAL_PROCS, better
 HEADLINES = ("yield", "spawn", "fib", "skynet", "pingpong", "prodcons",
              "buffered", "manytomany", "select.wait", "sieve", "waitgroup",
              "semaphore", "mutex", "context.tree", "timers.stop",
-             "timers.sleep.p99", "lateness.p99", "echo.100", "fileread")
+             "timers.sleep.p99", "lateness.sleep.p99", "echo.100", "fileread")
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;
@@ -72,17 +72,13 @@ def bars_against(comparison, peer, only=None, note=""):
     if not rows:
         return None
     ordered = sorted(rows.items(), key=lambda r: -max(c["ratio"] for _, c, _ in r[1]))
-    return ratio_bars(ordered, f"times better than {title(peer)}", note)
-
-
-BARS_NOTE = "upper bar: 1 processor, lower: 2; line: 95 % interval"
+    return ratio_bars(ordered, f"goro: times better than {title(peer)}", note)
 
 
 def bars_section(comparison):
     parts = []
     for peer in comparison.others:
-        chart = bars_against(comparison, peer, note=BARS_NOTE + (
-            "; orange mark: the goal" if peer == "go" else ""))
+        chart = bars_against(comparison, peer, note="line: 95 % interval")
         if chart:
             parts.append(f"<h3>Beside {escape(title(peer))}</h3>{chart.svg()}")
     return "<h2>Ratios</h2>" + "\n".join(parts) if parts else ""
@@ -204,8 +200,9 @@ def summary_section(comparison):
         f"<h3>Noise</h3><ul class=faint>{noise}</ul>" if noise else "")
 
 
-def machine_line(machine, separator):
-    versions = (f"{title(k)} {v}" for k, v in machine["versions"].items())
+def machine_line(machine, separator, peers=None):
+    versions = (f"{title(k)} {v}" for k, v in machine["versions"].items()
+                if not peers or k in peers)
     return separator.join([
         f"{machine['cpus']} x {machine['cpu']}, {machine['kernel']}",
         ", ".join(versions), machine["date"][:10]])
@@ -232,6 +229,6 @@ def write_picture(path, comparison):
     """One chart that stands alone, small enough to keep in the repository."""
     chart = bars_against(
         comparison, "go", HEADLINES,
-        f"{machine_line(comparison.results.machine, '; ')}")
+        machine_line(comparison.results.machine, "; ", ("goro", "go")))
     if chart:
         path.write_text(chart.svg(style=True))

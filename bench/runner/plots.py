@@ -90,7 +90,7 @@ def number(value):
 
 # ------------------------------------------------------------ bars of ratios
 
-BAR, GAP, LABELS = 8, 8, 150
+BAR, GAP, LABELS = 8, 8, 130
 
 
 def ratio_bars(rows, title, note=""):
@@ -104,8 +104,10 @@ def ratio_bars(rows, title, note=""):
     heights = [len(bars) * BAR + GAP for _, bars in rows]
     top = 58 if note else 42
     d = Drawing(760, top + sum(heights) + 8)
-    place = log_scale(ticks[0], ticks[-1], LABELS, d.width - LABELS - 60)
+    place = log_scale(ticks[0], ticks[-1], LABELS, d.width - LABELS - 80)
     d.text(0, 14, title, "title")
+    ratio_key(d, [procs for procs, _, _ in max((b for _, b in rows), key=len)],
+              any(goal for _, bars in rows for _, _, goal in bars))
     if note:
         d.text(0, 31, note, "faint")
     for tick in ticks:
@@ -118,8 +120,28 @@ def ratio_bars(rows, title, note=""):
         for number_of_bar, (procs, found, goal) in enumerate(bars):
             ratio_bar(d, place, y + number_of_bar * BAR, label, procs, found,
                       goal, number_of_bar)
+        d.text(d.width - 2, y + (height - GAP) / 2 + 4,
+               " / ".join(short(c["ratio"]) for _, c, _ in bars), "end faint")
         y += height
     return d
+
+
+def short(ratio):
+    return f"{ratio:.2g}" if ratio < 9.95 else f"{ratio:.0f}"
+
+
+def ratio_key(d, procs, goals):
+    """What the bars and marks mean, at the top right."""
+    x = d.width - 110 * len(procs) - 70 - (60 if goals else 0)
+    for index, n in enumerate(procs):
+        d.rect(x, 6, 14, BAR, f"f{index % 2 + 1}")
+        d.text(x + 19, 14, f"{n} processor{'s' if n > 1 else ''}")
+        x += 110
+    d.rect(x, 6, 14, BAR, "worse")
+    d.text(x + 19, 14, "behind")
+    if goals:
+        d.line(x + 75, 4, x + 75, 16, "goal")
+        d.text(x + 81, 14, "goal")
 
 
 def ratio_bar(d, place, y, label, procs, found, goal, index):
@@ -134,8 +156,6 @@ def ratio_bar(d, place, y, label, procs, found, goal, index):
     d.line(place(found["low"]), middle, place(found["high"]), middle, "whisker")
     if goal:
         d.line(place(goal), y - 1, place(goal), y + BAR, "goal")
-    d.text(d.width - 4, y + BAR - 1, f"{ratio:.2g}" if ratio < 10
-           else f"{ratio:.0f}", "end faint")
 
 
 # ------------------------------------------------------------------- curves
@@ -145,7 +165,7 @@ def curves(lines, title, ticks_x, ticks_y, size=(240, 170)):
     """lines: [(class, name, [(x, y)])]; ticks: [(place, text)], linear. One
     small chart; the caller has done any logarithm."""
     d = Drawing(*size)
-    left, top, right, bottom = 40, 26, size[0] - 8, size[1] - 22
+    left, top, right, bottom = 50, 26, size[0] - 8, size[1] - 22
     (x0, _), *_, (x1, _) = ticks_x
     (y0, _), *_, (y1, _) = ticks_y
 
