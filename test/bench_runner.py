@@ -116,7 +116,8 @@ class Measuring(unittest.TestCase):
         self.work = tempfile.TemporaryDirectory()
         self.peer = peers.Programs("goro", self.work.name)
         self.args = types.SimpleNamespace(procs=[1], scale=[], rounds=3,
-                                          seconds=None, timeout=10)
+                                          seconds=None, timeout=10,
+                                          patience=0)
 
     def tearDown(self):
         self.work.cleanup()
@@ -142,6 +143,18 @@ class Measuring(unittest.TestCase):
                             "{ echo broken >&2; exit 3; }\n" + self.LINE % 1)
         self.assertIsNone(made.get("yield", 1, "goro"))
         self.assertIn("broken", made.failures["yield on 1: goro"])
+
+    def test_a_disturbed_measurement_is_made_again(self):
+        shares = iter((0.9, 0.3, 0.05, 0.0))
+        once, pause = measuring.measure_once, measuring.PAUSE_SECONDS
+        measuring.measure_once = lambda *_: ([], {"others": next(shares)})
+        measuring.PAUSE_SECONDS = 0
+        try:
+            self.args.patience = 5
+            _, machine = measuring.measure_quietly([], 1, None, self.args)
+        finally:
+            measuring.measure_once, measuring.PAUSE_SECONDS = once, pause
+        self.assertEqual(machine["others"], 0.05)
 
     def test_another_number_of_processors_is_refused(self):
         self.assertIn("ran with 4", str(self.measure(self.LINE % 4).failures))

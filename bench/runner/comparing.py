@@ -12,13 +12,13 @@ import random
 import statistics
 
 from .common import BENCH
+from .measuring import NOISY_OTHERS
 from .results import known_figures
 
 RESAMPLES = 2000
 GOAL_PROCS = (1, 2)     # where a goal holds that does not say
 
 NOISY_SPREAD = 0.10     # of the median, between the quartiles of the samples
-NOISY_OTHERS = 0.10     # of the machine, used by other processes meanwhile
 EXTRA_CPUS = 1.2        # times the processors it was given: threads that spin
 
 
