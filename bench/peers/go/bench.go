@@ -25,6 +25,7 @@ var workloads = map[string]func(){
 	"buffered":   buffered,
 	"chain":      chain,
 	"context":    contextWorkload,
+	"echo":       echo,
 	"fib":        fibonacci,
 	"idle":       idle,
 	"manytomany": manytomany,
