@@ -10,6 +10,8 @@
 #include "netpoll.h"
 #include "types.h"
 
+/* ------------------------------------------------------------ what is known */
+
 /* What kind of file it is, which decides how a call on it is made that must not
  * block its thread. */
 enum fd_kind {
@@ -17,9 +19,8 @@ enum fd_kind {
 	FD_SOCKET,		/* recv and send with MSG_DONTWAIT */
 	FD_NOWAIT,		/* preadv2 and pwritev2 with RWF_NOWAIT, until it is
 				 * known whether the file supports that */
-	FD_NONBLOCK,		/* O_NONBLOCK is set: any call */
-	FD_POLL_FIRST,		/* none of these: asks whether it is ready, then an
-				 * announced blocking call */
+	FD_POLL_FIRST,		/* asked whether it is ready, and then an announced
+				 * blocking call */
 	FD_FILE,		/* never waits for others, only for the disk: file.c */
 };
 
@@ -51,6 +52,8 @@ struct fd {
 	struct fd_side side[2];
 };
 
+/* -------------------------------------------------------------- using it: fd.c */
+
 /* A call on a descriptor, from fd_enter to fd_leave. */
 struct fd_use {
 	struct fd *f;
@@ -66,6 +69,11 @@ void fd_leave(struct fd_use *u);
 
 /* What f is turned out to be wrong (-ENOTSOCK, say): it is looked at anew. */
 int fd_look_again(struct fd_use *u);
+
+/* A descriptor that a call of ours has just made. */
+void fd_made(int fd, enum fd_kind kind);
+
+/* ------------------------------------------------- waiting for it: fd_wait.c */
 
 /* -ETIMEDOUT if the deadline has passed, else 0. */
 int fd_check_deadline(const struct fd *f, enum fd_way way);
@@ -86,10 +94,42 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
  * instead of the descriptor's. */
 int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
 
-/* A descriptor that a call of ours has just made. */
-void fd_made(int fd, enum fd_kind kind);
-
 /* The poller's: appends to the list who waits for it. In state RUNTIME. */
 void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
+
+/* ----------------------------------------------------- between fd.c and fd_wait.c */
+
+#define REF       UINT64_C(1)
+#define REFS      UINT64_C(0xffffff)
+#define F_CLOSED  (UINT64_C(1) << 24)
+#define F_CLOSING (UINT64_C(1) << 25)
+#define F_WAITED  (UINT64_C(1) << 26)	/* with CLOSED: who closes waits, and is counted */
+#define FLAGS     (F_CLOSED | F_CLOSING | F_WAITED)
+#define GEN       (UINT64_C(1) << 32)
+
+static inline uint32_t gen_of(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/* What is known of a number; NULL: no memory, or not a number for a descriptor. */
+struct fd *fd_at(int fd);
+
+/* lock held. What was known was of another file. Who waits for that is woken with
+ * why; the word is the caller's. */
+void fd_forget(struct fd *f, int why, struct ready_list *list);
+
+/* lock held. Puts gp in the queues of what (NETPOLL_ bits). */
+void fd_enqueue(struct fd *f, struct g *gp, unsigned what);
+
+/* lock held. Takes them off, for a reason: 0, try again, or -errno .. */
+enum { WOKEN_READY = 0 };
+void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list);
+void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *list);
+/* .. for this to make them ready. In state RUNTIME. */
+void fd_ready_all(struct m *mp, struct ready_list *list);
+
+/* Who was woken wakes the next. In user code. */
+void fd_pass_on(struct fd *f, unsigned what);
 
 #endif

@@ -118,7 +118,7 @@ static long masked_write(int fd, const struct iovec *iov, int n, int flags)
 
 	sys4(SYS_rt_sigpending, &before, sizeof before, 0, 0);
 	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_set, &old, sizeof old);
-	r = flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) : sys3(SYS_writev, fd, iov, n);
+	r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags);
 	if (r == -EPIPE && !(before & pipe_set))
 		sys4(SYS_rt_sigtimedwait, &pipe_set, NULL, &zero, sizeof pipe_set);
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
@@ -130,13 +130,17 @@ static bool may_signal(int fd)
 	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
+/* flags: RWF_. */
 static long quiet_write(int fd, const struct iovec *iov, int n, int flags)
 {
 	if (may_signal(fd))
-		return flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) :
-		               sys3(SYS_writev, fd, iov, n);
-	if (nosignal_works())
-		return sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
+		return sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags);
+	if (nosignal_works()) {
+		long r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
+
+		/* An eventfd, say: it takes no flags, and raises no signal. */
+		return r == -EOPNOTSUPP && !flags ? sys3(SYS_writev, fd, iov, n) : r;
+	}
 	return masked_write(fd, iov, n, flags);
 }
 
@@ -154,13 +158,11 @@ static long socket_transfer(int fd, const struct io *io)
 	            io->iov->iov_len, flags, NULL, NULL);
 }
 
-static long plain_transfer(int fd, const struct io *io, int flags)
+static long nowait_transfer(int fd, const struct io *io)
 {
 	if (io->way == FD_WRITE)
-		return quiet_write(fd, io->iov, io->iov_n, flags);
-	if (flags)
-		return sys6(SYS_preadv2, fd, io->iov, io->iov_n, -1, -1, flags);
-	return sys3(SYS_readv, fd, io->iov, io->iov_n);
+		return quiet_write(fd, io->iov, io->iov_n, RWF_NOWAIT);
+	return sys6(SYS_preadv2, fd, io->iov, io->iov_n, -1, -1, RWF_NOWAIT);
 }
 
 static int64_t deadline_of(const struct fd *f, enum fd_way way)
@@ -191,25 +193,34 @@ static int poll_now(int fd, int events)
 	return p.revents & POLLNVAL ? -EBADF : p.revents;
 }
 
-/* The write may raise SIGPIPE: it is looked for first. */
+/* So many bytes, if they have to be written at once or not at all, fit into what poll
+ * says is ready; of more, only so many are written, as a write that blocks cannot be
+ * ended by a close or a deadline. */
+static long capped_write(int fd, const struct iovec *iov, int n)
+{
+	struct iovec first = *iov;
+
+	if (io_iov_total(iov, (size_t)n) <= PIPE_BUF)
+		return quiet_write(fd, iov, n, 0);
+	if (first.iov_len > PIPE_BUF)
+		first.iov_len = PIPE_BUF;
+	return quiet_write(fd, &first, 1, 0);
+}
+
 static long poll_first_transfer(const struct io *io)
 {
 	int fd = io->use.f->number;
-	int r = poll_now(fd, io->way == FD_READ ? POLLIN : POLLOUT);
+	long r = poll_now(fd, io->way == FD_READ ? POLLIN : POLLOUT);
 
 	if (r <= 0)
 		return r < 0 ? r : -EAGAIN;
-	if (io->way == FD_WRITE && r & POLLERR && !may_signal(fd))
-		return quiet_write(fd, io->iov, io->iov_n, 0);
-	return file_transfer(io);
-}
-
-/* RWF_NOWAIT is not for this file. */
-static void without_nowait(struct fd *f)
-{
-	long flags = sys3(SYS_fcntl, f->number, F_GETFL, 0);
-
-	store_relaxed(&f->kind, flags >= 0 && flags & O_NONBLOCK ? FD_NONBLOCK : FD_POLL_FIRST);
+	goro_syscall_enter();
+	if (io->way == FD_READ)
+		r = sys3(SYS_readv, fd, io->iov, io->iov_n);
+	else
+		r = capped_write(fd, io->iov, io->iov_n);
+	goro_syscall_exit();
+	return r;
 }
 
 static ssize_t try_transfer(struct io *io)
@@ -228,13 +239,11 @@ static ssize_t try_transfer(struct io *io)
 				return r;
 			break;
 		case FD_NOWAIT:
-			r = plain_transfer(fd, io, RWF_NOWAIT);
+			r = nowait_transfer(fd, io);
 			if (r != -EOPNOTSUPP)
 				return r;
-			without_nowait(f);
+			store_relaxed(&f->kind, FD_POLL_FIRST);
 			break;
-		case FD_NONBLOCK:
-			return plain_transfer(fd, io, 0);
 		case FD_POLL_FIRST:
 			return poll_first_transfer(io);
 		case FD_FILE:

@@ -46,6 +46,8 @@
  *
  * Both store before they load, sequentially consistently, so one of the two sees
  * the other's. A break that comes too late ends the next wait, for nothing.
+ * Only one sleeps there, or a break could end the wrong one's sleep; the next keeper
+ * waits until the one before it, who was woken, has left.
  * Seeing the sleeper just before it leaves, the waker leaves the futex alone; who
  * leaves looks at the note after it cleared sleeper, so it sees the wake.
  *
@@ -61,6 +63,9 @@
 #include "runtime.h"
 
 struct netpoll netpoll;
+
+/* Who was woken in the poller may take so long to leave it. */
+#define LEAVING_NS 20000
 
 static struct lock start_lock = LOCK_INIT(RANK_LEAF);
 static struct note *watcher;	/* sysmon's note while it watches */
@@ -173,8 +178,11 @@ struct g *netpoll_look(struct m *mp)
 
 bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)
 {
+	struct note *nobody = NULL;
+
 	ev->n = 0;
-	store_seqcst(&netpoll.sleeper, note);
+	if (!cas_seqcst(&netpoll.sleeper, &nobody, note))
+		return note_sleep_for(note, ns >= 0 && ns < LEAVING_NS ? ns : LEAVING_NS);
 	if (load_seqcst(&note->word) == 0)
 		ev->n = netpoll_take(ev->at, NETPOLL_BATCH, ns);
 	looked();

@@ -1,0 +1,366 @@
+/*
+ * netpoll_test.c - the poller and the scheduler: who is woken, how soon, at what cost.
+ */
+/* test: procs */
+#include <goro.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+
+#include "deadlock.h"
+#include "net.h"
+
+static void echo(int fd)
+{
+	char buf[64];
+	ssize_t n;
+
+	while ((n = goro_read(fd, buf, sizeof buf)) > 0)
+		CHECK_EQ(goro_write(fd, buf, (size_t)n), n);
+	goro_close(fd);
+}
+
+static int64_t trip(int fd)
+{
+	int64_t start = goro_now();
+	char c = 'x';
+
+	CHECK_EQ(goro_write(fd, &c, 1), 1);
+	CHECK_EQ(goro_read(fd, &c, 1), 1);
+	return goro_now() - start;
+}
+
+/* -------------------------------------------------------------- many, idle */
+
+static void accept_all(int l, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int fd = goro_accept(l, NULL, NULL);
+
+		CHECK(fd >= 0);
+		CHECK_EQ(go(echo, fd), 0);
+	}
+}
+
+static void busy(int fd, int trips, goro_waitgroup *wg)
+{
+	for (int i = 0; i < trips; i++)
+		trip(fd);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST_TIMEOUT(idle_connections_beside_busy_ones, 120)
+{
+	enum { BUSY = 100 };
+	int n = (net_want_files(2 * (SCALED(10000) + BUSY) + 100) - 100) / 2, *fd;
+	goro_waitgroup wg = { 0 };
+	struct sockaddr_in a;
+	int l = net_listen(&a);
+
+	fd = malloc((size_t)n * sizeof *fd);
+	go(accept_all, l, n);
+	for (int i = 0; i < n; i++)
+		fd[i] = net_dial(&a);
+	goro_waitgroup_add(&wg, BUSY);
+	for (int i = 0; i < BUSY; i++)
+		go(busy, fd[i * (n / BUSY)], SCALED(100), &wg);
+	goro_waitgroup_wait(&wg);
+	for (int i = 0; i < n; i += 97)		/* none of the idle ones was forgotten */
+		trip(fd[i]);
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(goro_close(fd[i]), 0);
+	CHECK_EQ(goro_close(l), 0);
+	free(fd);
+}
+
+/* ---------------------------------------------------------- beside hogs */
+
+static int hogs_over;
+
+static void hog(goro_waitgroup *wg)
+{
+	while (!__atomic_load_n(&hogs_over, __ATOMIC_ACQUIRE))
+		;
+	goro_waitgroup_done(wg);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Two goroutines talk over a socket while each P has two that never stop. Each trip
+ * needs the poller twice. The bound is generous: what counts is that it is not the
+ * tens of milliseconds of whole time slices. */
+GO_TEST(trips_beside_hogs)
+{
+	enum { TRIPS = 60 };
+	int procs = goro_gomaxprocs(0), hogs = procs < 4 ? 2 * procs : 8;
+	goro_waitgroup wg = { 0 };
+	int64_t took[TRIPS];
+	int fd[2];
+
+	if (procs > 4)
+		SKIP("the hogs would need too many CPUs");
+	net_pair(fd);
+	go(echo, fd[1]);
+	trip(fd[0]);
+	goro_waitgroup_add(&wg, hogs);
+	for (int i = 0; i < hogs; i++)
+		go(hog, &wg);
+	goro_sleep(20 * GORO_MILLISECOND);
+	for (int i = 0; i < TRIPS; i++) {
+		took[i] = trip(fd[0]);
+		goro_sleep(i % 5 * GORO_MILLISECOND);
+	}
+	__atomic_store_n(&hogs_over, 1, __ATOMIC_RELEASE);
+	goro_waitgroup_wait(&wg);
+	qsort(took, TRIPS, sizeof took[0], ascending);
+	printf("median %.3f ms, longest %.3f ms\n", (double)took[TRIPS / 2] / 1e6,
+	       (double)took[TRIPS - 1] / 1e6);
+	CHECK(took[TRIPS / 2] < 10 * GORO_MILLISECOND);
+	net_close(fd);
+}
+
+/* A P whose goroutine is in a blocking call, and no other: the event is seen. */
+static void block_until_written(void *arg)
+{
+	char c;
+
+	CHECK_EQ(read(*(int *)arg, &c, 1), 1);
+}
+
+static void blocker(int *fd, goro_waitgroup *wg)
+{
+	goro_blocking(block_until_written, fd);
+	goro_waitgroup_done(wg);
+}
+
+static void answer(int from, int to)
+{
+	char c;
+
+	CHECK_EQ(goro_read(from, &c, 1), 1);
+	CHECK_EQ(goro_write(to, &c, 1), 1);
+}
+
+static void *write_from_outside(void *arg)
+{
+	usleep(20000);
+	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
+	return NULL;
+}
+
+GO_TEST(event_while_all_are_in_blocking_calls)
+{
+	goro_waitgroup wg = { 0 };
+	int in[2], out[2], procs = goro_gomaxprocs(0);
+	pthread_t t;
+
+	if (procs > 4)
+		SKIP("too many threads for nothing");
+	CHECK_EQ(pipe(in), 0);
+	for (int round = 0; round < 5; round++) {
+		CHECK_EQ(pipe(out), 0);
+		goro_waitgroup_add(&wg, procs);
+		go(answer, in[0], out[1]);
+		/* Each of the blockers waits, in the kernel, for what only answer writes. */
+		for (int i = 1; i < procs; i++)
+			go(answer, in[0], out[1]);
+		for (int i = 0; i < procs; i++)
+			go(blocker, &out[0], &wg);
+		for (int i = 0; i < procs; i++) {
+			CHECK_EQ(pthread_create(&t, NULL, write_from_outside, &in[1]), 0);
+			pthread_detach(t);
+		}
+		goro_waitgroup_wait(&wg);
+		close(out[0]);
+		close(out[1]);
+	}
+}
+
+/* ------------------------------------------------------------------- idle */
+
+/* Voluntary context switches of all threads: an idle one has none. */
+static uint64_t switches_of_process(void)
+{
+	uint64_t sum = 0;
+	char path[64], line[128];
+
+	for (int tid = getpid(), misses = 0; misses < 200; tid++) {
+		unsigned long long n;
+		FILE *f;
+
+		snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
+		f = fopen(path, "r");
+		if (!f) {
+			misses++;
+			continue;
+		}
+		while (fgets(line, sizeof line, f))
+			if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1)
+				sum += n;
+		fclose(f);
+	}
+	return sum;
+}
+
+static int idle_pipe[2];
+
+static void *look_at_idle(void *arg)
+{
+	uint64_t before, after = 0;
+
+	(void)arg;
+	usleep(1500000);	/* sysmon lingers for a while */
+	for (int i = 0; i < 5; i++) {
+		before = switches_of_process();
+		usleep(300000);
+		after = switches_of_process() - before;
+		if (after <= 2)		/* our own sleep, and reading /proc */
+			break;
+	}
+	CHECK(after <= 2);
+	CHECK_EQ(write(idle_pipe[1], "x", 1), 1);
+	return NULL;
+}
+
+GO_TEST(an_idle_process_does_nothing)
+{
+	pthread_t t;
+	char c;
+
+	if (goro_gomaxprocs(0) > 4)
+		SKIP("the same with fewer");
+	CHECK_EQ(pipe(idle_pipe), 0);
+	CHECK_EQ(pthread_create(&t, NULL, look_at_idle, NULL), 0);
+	CHECK_EQ(goro_read(idle_pipe[0], &c, 1), 1);
+	pthread_join(t, NULL);
+}
+
+/* -------------------------------------------------------------- deadlocks */
+
+static void *write_late(void *arg)
+{
+	usleep(300000);
+	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
+	return NULL;
+}
+
+static int fork_pipe[2];
+
+/* Nothing in the process could write; another process does. */
+static int wait_for_another_process(int argc, char **argv)
+{
+	char c;
+
+	(void)argc, (void)argv;
+	CHECK_EQ(goro_read(fork_pipe[0], &c, 1), 1);
+	return 0;
+}
+
+static void run_waiting(void)
+{
+	exit(goro_run(wait_for_another_process, 0, NULL));
+}
+
+TEST(waiting_for_a_descriptor_is_no_deadlock)
+{
+	struct test_output o;
+	pthread_t t;
+
+	CHECK_EQ(pipe(fork_pipe), 0);
+	CHECK_EQ(pthread_create(&t, NULL, write_late, &fork_pipe[1]), 0);
+	test_run_child(run_waiting, &o);
+	CHECK_EQ(o.status, 0);
+	pthread_join(t, NULL);
+}
+
+/* Descriptors are open and known, but nobody waits for one. */
+static int deadlock_after_io(int argc, char **argv)
+{
+	goro_chan *c = goro_chan_of(int, 0);
+	int fd[2], x;
+
+	(void)argc, (void)argv;
+	net_pair(fd);
+	go(echo, fd[1]);
+	trip(fd[0]);
+	CHECK_EQ(shutdown(fd[0], SHUT_WR), 0);
+	CHECK_EQ(goro_read(fd[0], &x, 1), 0);
+	goro_chan_recv(c, &x);
+	return 0;
+}
+
+TEST(deadlock_beside_open_descriptors)
+{
+	struct test_output o;
+
+	check_deadlock(deadlock_after_io, &o);
+}
+
+/* ----------------------------------------------------------- what is seen */
+
+static void wait_here(int fd)
+{
+	char c;
+
+	goro_read(fd, &c, 1);
+}
+
+GO_TEST(dump_says_io_wait)
+{
+	size_t before = net_waiting(), n;
+	char *text;
+	FILE *f = open_memstream(&text, &n);
+	int fd[2];
+
+	CHECK_EQ(pipe(fd), 0);
+	go(wait_here, fd[0]);
+	AWAIT(net_waiting() > before);
+	goro_dump(f);
+	fclose(f);
+	CHECK_CONTAINS(text, "[IO wait]:");
+	free(text);
+	CHECK_EQ(goro_close(fd[0]), 0);
+}
+
+GO_TEST(wakeups_are_counted)
+{
+	struct goro_stats before, after;
+	int fd[2];
+
+	net_pair(fd);
+	go(echo, fd[1]);
+	trip(fd[0]);
+	goro_stats_read(&before);
+	for (int i = 0; i < 100; i++)
+		trip(fd[0]);
+	goro_stats_read(&after);
+	CHECK(after.netpoll_wakeups - before.netpoll_wakeups >= 50);
+	net_close(fd);
+}
+
+/* GOMAXPROCS changes while connections are busy. */
+GO_TEST(procs_change_under_load)
+{
+	goro_waitgroup wg = { 0 };
+	int fd[8][2], old = goro_gomaxprocs(0);
+
+	goro_waitgroup_add(&wg, 8);
+	for (int i = 0; i < 8; i++) {
+		net_pair(fd[i]);
+		go(echo, fd[i][1]);
+		go(busy, fd[i][0], SCALED(1000), &wg);
+	}
+	for (int i = 0; i < 20; i++) {
+		goro_gomaxprocs(1 + i % 5);
+		goro_sleep(GORO_MILLISECOND);
+	}
+	goro_gomaxprocs(old);
+	goro_waitgroup_wait(&wg);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(goro_close(fd[i][0]), 0);
+}
