@@ -63,12 +63,15 @@ static void keeper_resign(struct m *mp)
 }
 
 /* sched.lock held. The one that slept last, and the keeper only if there is no
- * other. */
+ * other; except that without an idle P there is nothing for the keeper to do, and in
+ * the poller it would take what a running P could have. */
 static struct m *idle_take(void)
 {
 	struct m *mp = sched.idle_m;
 
-	if (mp && mp == sched.keeper && mp->idle_link)
+	if (load_relaxed(&sched.idle_p_n) == 0 && sched.keeper_polls)
+		mp = sched.keeper;
+	else if (mp && mp == sched.keeper && mp->idle_link)
 		mp = mp->idle_link;
 	if (mp) {
 		idle_remove(mp);
@@ -256,7 +259,7 @@ static struct p *p_for_timers(void)
  * somebody to wait there, and the keeper does not. */
 static void choose_role(struct m *mp, struct idle_role *r)
 {
-	bool polls = netpoll_on() && !netpoll_attended();
+	bool polls = netpoll_on() && load_relaxed(&sched.idle_p_n) > 0 && !netpoll_attended();
 
 	if (!sched.keeper || (polls && !sched.keeper_polls)) {
 		sched.keeper = mp;
@@ -301,7 +304,7 @@ static int64_t idle_limit(struct idle_role *r)
 	if (!r->keeper)
 		return r->excess ? IDLE_THREAD_END_NS : -1;
 	limit = keeper_limit();
-	if (r->polls || !netpoll_on())
+	if (r->polls || !netpoll_on() || load_relaxed(&sched.idle_p_n) == 0)
 		return limit;
 	r->recheck = r->recheck ? 2 * r->recheck : NETPOLL_ATTENDED_NS;
 	if (r->recheck > NETPOLL_RECHECK_MAX_NS)
@@ -309,8 +312,8 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
-/* Whom the events concern is made ready: on an idle P for this M, true; else it is
- * left in the global queue. */
+/* Whom the events concern is made ready: on an idle P for this M, true; else, if the
+ * last one was taken meanwhile, it comes first in the global queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
 {
 	struct p *pp = NULL;

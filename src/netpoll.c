@@ -23,7 +23,8 @@
  *
  * Who looks
  *
- *	- An M whose P has nothing to run looks without waiting, before it steals.
+ *	- An M whose P's own queues are empty looks without waiting, before it takes what
+ *	  had its time slice already, or steals.
  *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
  *	  except while a running P looks often enough: each event would wake the
  *	  keeper for what the other finds a microsecond later.
@@ -131,6 +132,17 @@ static struct g *list_take(struct ready_list *list)
 	return gp;
 }
 
+/* Without a P. */
+static void ready_urgently(struct m *mp, struct g *gp)
+{
+	if (!g_make_runnable(mp, gp))
+		return;
+	lock_acquire(&sched.lock);
+	globq_put_urgent(gp);
+	lock_release(&sched.lock);
+	wake();
+}
+
 /* The first that is to run here, not queued; all others made ready. */
 static struct g *ready_rest(struct m *mp, struct ready_list list)
 {
@@ -139,7 +151,9 @@ static struct g *ready_rest(struct m *mp, struct ready_list list)
 	while (list.head) {
 		struct g *gp = list_take(&list);
 
-		if (first || !mp->p)
+		if (!mp->p)
+			ready_urgently(mp, gp);
+		else if (first)
 			g_ready_in_order(mp, gp);
 		else if (g_make_runnable(mp, gp))
 			first = gp;

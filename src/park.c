@@ -71,7 +71,15 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 
 bool g_make_runnable(struct m *mp, struct g *gp)
 {
-	return ready_here(mp, gp);
+	if (likely(mp->p))
+		return ready_here(mp, gp);
+	check(gp->status == G_WAITING);
+	if (gp->is_foreign) {
+		foreign_ready(gp);
+		return false;
+	}
+	store_relaxed(&gp->status, G_RUNNABLE);
+	return true;
 }
 
 void g_ready(struct m *mp, struct g *gp)

@@ -106,7 +106,7 @@ static int64_t slice_of(const struct p *pp, int64_t now)
 	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
 
 	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now ||
-	    (netpoll_pending() && !poller_served))
+	    ((netpoll_pending() || load_relaxed(&sched.urgent_n)) && !poller_served))
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
 	return globq_length() != 0 ? whole : TIMER_NEVER;
 }

@@ -232,6 +232,8 @@ static struct g *list_pop(struct gqueue *q)
 	if (!q->head)
 		q->tail = NULL;
 	store_relaxed(&q->n, q->n - 1);
+	if (gp->queue_seq == 0)
+		store_relaxed(&sched.urgent_n, sched.urgent_n - 1);
 	gp->link = NULL;
 	return gp;
 }
@@ -255,6 +257,22 @@ void globq_put(struct g *gp)
 	check(lock_is_held(&sched.lock));
 	gp->queue_seq = ++sched.queue_seq;
 	list_put(gp->locked_m ? &sched.bound : &sched.runq, gp, gp, 1);
+}
+
+/* Turns begin at 1; these have turn 0. Among themselves the last comes first: there are
+ * hardly ever two. One that brings its own M goes to the others of its kind. */
+void globq_put_urgent(struct g *gp)
+{
+	struct gqueue *q = gp->locked_m ? &sched.bound : &sched.runq;
+
+	check(lock_is_held(&sched.lock));
+	gp->queue_seq = 0;
+	gp->link = q->head;
+	q->head = gp;
+	if (!q->tail)
+		q->tail = gp;
+	store_relaxed(&q->n, q->n + 1);
+	store_relaxed(&sched.urgent_n, sched.urgent_n + 1);
 }
 
 struct g *globq_take_bound(void)

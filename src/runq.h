@@ -26,6 +26,7 @@ struct g *runq_steal(struct p *pp, struct p *from, bool take_next);
 
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
+void globq_put_urgent(struct g *gp);	/* before all that had their turn given */
 void globq_put_list(struct g *head, struct g *tail, size_t n);
 /* The first that brings its own M. */
 struct g *globq_take_bound(void);

@@ -40,7 +40,7 @@ void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock 
 void g_ready_in_order(struct m *mp, struct g *gp);
 /* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
-/* Only half of that, with a P: true: gp is runnable, and for the caller to queue or
+/* Only half of that: true: gp is runnable, and for the caller to queue or
  * to run; false: that is done already. */
 bool g_make_runnable(struct m *mp, struct g *gp);
 

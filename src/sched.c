@@ -18,8 +18,8 @@
  *
  * Finding work
  *
- * An M with a P looks, in this order: its own timers; its own queues; the global
- * queue; the poller; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
+ * An M with a P looks, in this order: its own timers; its own queues; the poller; the
+ * global queue, where those are that had their slice; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
  * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
  * A spinning M goes on for about as long as waking it would take. Then it
  * releases its P, stops counting as spinning, and looks at all queues once more
@@ -376,9 +376,8 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		timers_run(mp, mp->p, 0);
 		if (unlikely(netpoll_due()) && (gp = netpoll_look(mp)))
 			return gp;
-		if ((gp = runq_get(mp->p, inherit)) || (gp = take_global(mp->p)))
-			return gp;
-		if ((gp = netpoll_look(mp)))
+		if ((gp = runq_get(mp->p, inherit)) || (gp = netpoll_look(mp)) ||
+		    (gp = take_global(mp->p)))
 			return gp;
 		if (may_spin(mp)) {
 			if (!mp->spinning)

@@ -328,6 +328,7 @@ struct sched {
 	struct gqueue runq;	/* the global queue: those that run anywhere .. */
 	struct gqueue bound;	/* .. and those that bring their own M */
 	uint64_t queue_seq;	/* turns given out */
+	size_t urgent_n;	/* first in the queue: the poller's; written under lock */
 	struct m *idle_m;
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */

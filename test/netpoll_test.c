@@ -91,18 +91,26 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int64_t cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * GORO_SECOND + t.tv_nsec;
+}
+
 /* Two goroutines talk over a socket while each P has two that never stop. Each trip
- * needs the poller twice. The bound is generous: what counts is that it is not the
- * tens of milliseconds of whole time slices. */
+ * needs the poller twice, behind hogs who would otherwise run for 10 ms each. Time is
+ * measured by what the hogs could do with it, so that other processes do not count. */
 GO_TEST(trips_beside_hogs)
 {
 	enum { TRIPS = 60 };
-	int procs = goro_gomaxprocs(0), hogs = procs < 4 ? 2 * procs : 8;
+	int procs = goro_gomaxprocs(0), hogs = 2 * procs;
 	goro_waitgroup wg = { 0 };
 	int64_t took[TRIPS];
 	int fd[2];
 
-	if (procs > 4)
+	if (procs > 2)
 		SKIP("the hogs would need too many CPUs");
 	net_pair(fd);
 	go(echo, fd[1]);
@@ -112,15 +120,18 @@ GO_TEST(trips_beside_hogs)
 		go(hog, &wg);
 	goro_sleep(20 * GORO_MILLISECOND);
 	for (int i = 0; i < TRIPS; i++) {
-		took[i] = trip(fd[0]);
+		int64_t start = cpu_time();
+
+		trip(fd[0]);
+		took[i] = (cpu_time() - start) / procs;
 		goro_sleep(i % 5 * GORO_MILLISECOND);
 	}
 	__atomic_store_n(&hogs_over, 1, __ATOMIC_RELEASE);
 	goro_waitgroup_wait(&wg);
 	qsort(took, TRIPS, sizeof took[0], ascending);
-	printf("median %.3f ms, longest %.3f ms\n", (double)took[TRIPS / 2] / 1e6,
-	       (double)took[TRIPS - 1] / 1e6);
-	CHECK(took[TRIPS / 2] < 10 * GORO_MILLISECOND);
+	printf("median %.3f ms, 90 %% %.3f ms, longest %.3f ms\n", (double)took[TRIPS / 2] / 1e6,
+	       (double)took[TRIPS * 9 / 10] / 1e6, (double)took[TRIPS - 1] / 1e6);
+	CHECK(took[TRIPS / 2] < 8 * GORO_MILLISECOND);
 	net_close(fd);
 }
 
