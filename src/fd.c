@@ -221,10 +221,17 @@ int fd_look_again(struct fd_use *u)
 {
 	struct fd *f = u->f;
 	int kind = kind_now(f->number);
+	struct m *mp;
 
-	if (kind >= 0)
+	if (kind < 0)
+		return kind;
+	mp = rt_enter();
+	lock_acquire(&f->lock);
+	if (gen_of(load_relaxed(&f->word)) == u->gen)	/* else somebody knows better */
 		store_relaxed(&f->kind, (uint8_t)kind);
-	return kind < 0 ? kind : 0;
+	lock_release(&f->lock);
+	rt_exit(mp);
+	return 0;
 }
 
 static struct m *wait_closed(struct m *mp, struct fd *f);

@@ -214,12 +214,17 @@ static int64_t keeper_limit(void)
 	return until > 0 ? until : 0;
 }
 
+void m_poke_locked(void)
+{
+	netpoll_note_wake(&sched.keeper->park);
+}
+
 void m_poke_keeper(int64_t when)
 {
 	(void)when;
 	lock_acquire(&sched.lock);
 	if (sched.keeper) {
-		netpoll_note_wake(&sched.keeper->park);
+		m_poke_locked();
 		lock_release(&sched.lock);
 		return;
 	}
@@ -265,7 +270,7 @@ static void choose_role(struct m *mp, struct idle_role *r)
 		sched.keeper = mp;
 		sched.keeper_polls = polls;
 	} else if (timers_earliest() < load_seqcst(&sched.keeper_until)) {
-		netpoll_note_wake(&sched.keeper->park);
+		m_poke_locked();
 	}
 	r->keeper = sched.keeper == mp;
 	r->polls = r->keeper && polls;

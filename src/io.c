@@ -57,6 +57,8 @@
 
 /* ------------------------------------------------------------------- the loop */
 
+static char order;	/* for the tools */
+
 ssize_t io_repeat(struct io *io, io_try *try)
 {
 	struct fd *f = io->use.f;
@@ -68,7 +70,9 @@ ssize_t io_repeat(struct io *io, io_try *try)
 
 		if (unlikely(r < 0))
 			return r;
+		tool_sent(&order);
 		r = try(io);
+		tool_received(&order);
 		if (likely(r >= 0) || (r != -EAGAIN && r != -EINTR))
 			return r;
 		if (r == -EINTR)
@@ -198,10 +202,11 @@ static int poll_now(int fd, int events)
  * ended by a close or a deadline. */
 static long capped_write(int fd, const struct iovec *iov, int n)
 {
-	struct iovec first = *iov;
+	struct iovec first;
 
 	if (io_iov_total(iov, (size_t)n) <= PIPE_BUF)
 		return quiet_write(fd, iov, n, 0);
+	first = *iov;
 	if (first.iov_len > PIPE_BUF)
 		first.iov_len = PIPE_BUF;
 	return quiet_write(fd, &first, 1, 0);

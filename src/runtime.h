@@ -100,6 +100,7 @@ void m_hand_to_locked(struct m *mp, struct g *gp);	/* our P to gp's own M */
 void m_idle_reconsider(void);
 /* Somebody is to look at the timers by when: the keeper, or sysmon. */
 void m_poke_keeper(int64_t when);
+void m_poke_locked(void);			/* the keeper; sched.lock held */
 struct m *m_alloc(void);
 void m_free(struct m *mp);			/* this thread is no M any more */
 void m_attach_thread(struct m *mp);		/* this thread is mp now */

@@ -189,8 +189,16 @@ static bool never_waits(int flags)
 	return flags & (MSG_DONTWAIT | MSG_ERRQUEUE);
 }
 
+static bool is_stream(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof type;
+
+	return sys5(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
+}
+
 /* With MSG_WAITALL the rest is waited for as well; not to be had with MSG_PEEK, which
- * would find the same again. */
+ * would find the same again, and not from goro_recvmsg. */
 static ssize_t recv_all(struct io *io, char *buf, size_t n)
 {
 	size_t done = 0;
@@ -213,7 +221,7 @@ ssize_t goro_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *a
 	                 .iov = &iov, .addr = addr, .addr_len = len };
 	ssize_t r;
 
-	if (!(flags & MSG_WAITALL) || flags & MSG_PEEK || io.dont_wait || n == 0)
+	if (!(flags & MSG_WAITALL) || flags & MSG_PEEK || io.dont_wait || n == 0 || !is_stream(fd))
 		return io_call(fd, &io, try_recvfrom);
 	r = fd_enter(&io.use, fd);
 	if (r < 0)

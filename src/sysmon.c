@@ -91,15 +91,19 @@ static bool all_idle(void)
 /* Sleeps without a timeout until a P is in use again. */
 static void deep_sleep(void)
 {
-	bool asleep;
+	bool asleep, polled;
 
 	lock_acquire(&sched.lock);
 	store_seqcst(&sched.sysmon_until, TIMER_NEVER);
 	/* Timers that the keeper will not look at in time are ours: there may be
 	 * none (no M at all yet), and who started them may have left it asleep
 	 * because we were to look. */
-	asleep = all_idle() && timers_earliest() >= load_seqcst(&sched.keeper_until) &&
-	         (sched.keeper || !netpoll_on());
+	/* So are descriptors that nobody waits for in the poller. A keeper that went
+	 * to sleep when no P was idle is to do so now. */
+	polled = !netpoll_on() || sched.keeper_polls;
+	if (!polled && sched.keeper && all_idle())
+		m_poke_locked();
+	asleep = all_idle() && polled && timers_earliest() >= load_seqcst(&sched.keeper_until);
 	sched.sysmon_asleep = asleep;
 	lock_release(&sched.lock);
 	if (!asleep)

@@ -162,6 +162,18 @@ void tool_exit(bool forked);
 static inline void tool_exit(bool forked) { (void)forked; }
 #endif
 
+/* What one goroutine writes to a descriptor another may read from one: TSan does not see
+ * the order that this makes. All descriptors are one to it. */
+#if TOOL_TSAN
+void __tsan_acquire(void *addr);
+void __tsan_release(void *addr);
+#define tool_sent(p) __tsan_release(p)
+#define tool_received(p) __tsan_acquire(p)
+#else
+#define tool_sent(p) ((void)(p))
+#define tool_received(p) ((void)(p))
+#endif
+
 /* For functions that look at what others may be writing, without any order and
  * for people to read: TSan is not to mind. In them, peek reads once. */
 #define TOOL_RACY __attribute__((no_sanitize("thread")))

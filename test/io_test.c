@@ -677,7 +677,8 @@ static void drain_some(int fd)
 	for (size_t got = 0; got < sizeof buf;) {
 		ssize_t n = goro_read(fd, buf, sizeof buf);
 
-		CHECK(n > 0);
+		if (n <= 0)
+			break;		/* the test is over */
 		got += (size_t)n;
 	}
 }

@@ -159,7 +159,7 @@ static void answer(int from, int to)
 
 static void *write_from_outside(void *arg)
 {
-	usleep(20000);
+	usleep(100000);		/* everybody is asleep, sysmon too */
 	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
 	return NULL;
 }
