@@ -46,8 +46,12 @@ struct fd {
 	uint8_t kind;		/* enum fd_kind */
 	uint8_t own;		/* made by a call of ours: see "Numbers that change hands" */
 	uint8_t watched;	/* NETPOLL_ bits that the poller watches; under lock */
+	uint8_t misses;		/* reads in a row that found nothing at first; fd_guess.c */
+	uint32_t guesses;
+	bool untried, listed;	/* who waits to read has not tried; it is on a P's list */
 	uint32_t epoch;		/* of the file that is watched; under lock */
 	struct lock lock;
+	struct fd *untried_link;	/* the owner's of the list */
 	struct g *closer;	/* waits for the users to leave; under lock */
 	struct fd_side side[2];
 };
@@ -58,6 +62,7 @@ struct fd {
 struct fd_use {
 	struct fd *f;
 	uint32_t gen;		/* the descriptor's when it was entered */
+	bool guessed;		/* it has not tried, but guesses that there is nothing */
 	unsigned woken;		/* ways for which an event was given to us: see
 				 * "Several who wait" */
 };
@@ -96,6 +101,20 @@ int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_
 
 /* The poller's: appends to the list who waits for it. In state RUNTIME. */
 void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
+
+/* ---------------------------------------- not even trying: fd_guess.c */
+
+/* There is probably nothing to read: wait first (use.guessed). In user code. */
+bool fd_guess(struct fd *f);
+/* What a first try said. */
+void fd_tried(struct fd *f, bool found);
+/* lock held, about to park. False: try first. */
+bool fd_guess_wait(struct m *mp, struct fd *f);
+/* Those who have not tried are to. In state RUNTIME, with a P. */
+void fd_guess_flush(struct m *mp);
+void fd_guess_move(struct p *from, struct p *to);
+/* sysmon's look. */
+void fd_guess_watch(struct p *pp, int64_t now);
 
 /* ----------------------------------------------------- between fd.c and fd_wait.c */
 

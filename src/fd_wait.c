@@ -72,6 +72,8 @@ void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list)
 {
 	struct waiter *w = f->side[way].waiters.first;
 
+	if (way == FD_READ)
+		f->untried = false;
 	if (w)
 		take_off(f, w->gp, WOKEN_READY, list);
 }
@@ -379,6 +381,8 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq)
 	linger();
 	lock_acquire(&u->f->lock);
 	r = may_wait(mp, u, 1u << way, (const uint32_t[]){ seq, seq });
+	if (r == WAIT && u->guessed && !fd_guess_wait(mp, u->f))
+		r = 0;
 	if (r == WAIT && s->deadline)
 		r = expired(s, os_now()) ? -ETIMEDOUT : (deadline_arm_side(mp, s, way), WAIT);
 	return finish_wait(u, mp, r, 1u << way, GORO_FOREVER);

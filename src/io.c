@@ -59,27 +59,49 @@
 
 static char order;	/* for the tools */
 
+static ssize_t try_once(struct io *io, io_try *try)
+{
+	ssize_t r;
+
+	tool_sent(&order);
+	do
+		r = try(io);
+	while (unlikely(r == -EINTR));
+	tool_received(&order);
+	return r;
+}
+
+/* The first try: it may be left out. */
+static ssize_t first_try(struct io *io, io_try *try)
+{
+	struct fd *f = io->use.f;
+	ssize_t r;
+
+	io->use.guessed = io->way == FD_READ && !io->dont_wait && fd_guess(f);
+	if (io->use.guessed)
+		return -EAGAIN;
+	r = try_once(io, try);
+	if (io->way == FD_READ)
+		fd_tried(f, r != -EAGAIN);
+	return r;
+}
+
 ssize_t io_repeat(struct io *io, io_try *try)
 {
 	struct fd *f = io->use.f;
 
-	for (;;) {
-		/* Before the try: see "Waiting" in fd.c. */
+	for (bool first = true;; first = false) {
+		/* Before the try: see "Waiting" in fd_wait.c. */
 		uint32_t seq = fd_seq(f, io->way);
 		ssize_t r = fd_check_deadline(f, io->way);
 
 		if (unlikely(r < 0))
 			return r;
-		tool_sent(&order);
-		r = try(io);
-		tool_received(&order);
-		if (likely(r >= 0) || (r != -EAGAIN && r != -EINTR))
-			return r;
-		if (r == -EINTR)
-			continue;
-		if (io->dont_wait)
+		r = first ? first_try(io, try) : try_once(io, try);
+		if (likely(r != -EAGAIN) || io->dont_wait)
 			return r;
 		r = fd_wait(&io->use, io->way, seq);
+		io->use.guessed = false;
 		if (unlikely(r < 0))
 			return r;
 	}

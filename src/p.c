@@ -45,7 +45,7 @@ struct p *p_unbind(struct m *mp)
 
 void p_idle_put(struct p *pp)
 {
-	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp));
+	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp) && !pp->untried);
 	store_relaxed(&pp->status, P_IDLE);
 	pp->link = sched.idle_p;
 	sched.idle_p = pp;
@@ -124,7 +124,7 @@ bool p_take(struct p *pp)
 
 static bool has_work(const struct p *pp)
 {
-	return !runq_empty(pp) || globq_length() != 0;
+	return !runq_empty(pp) || globq_length() != 0 || pp->untried;
 }
 
 void p_handoff(struct p *pp)

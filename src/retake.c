@@ -26,6 +26,7 @@
 #include "retake.h"
 
 #include "debug.h"
+#include "fd.h"
 #include "netpoll.h"
 #include "os.h"
 #include "preempt.h"
@@ -106,6 +107,7 @@ static int64_t slice_of(const struct p *pp, int64_t now)
 	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
 
 	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now ||
+	    load_relaxed(&pp->untried_due) ||
 	    ((netpoll_pending() || load_relaxed(&sched.urgent_n)) && !poller_served))
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
 	return globq_length() != 0 ? whole : TIMER_NEVER;
@@ -128,6 +130,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 		mp->cpu_seen = 0;
 		store_relaxed(&mp->put_off, 0);
 	}
+	fd_guess_watch(pp, now);
 	slice = slice_of(pp, now);
 	if (slice == TIMER_NEVER)
 		return TIMER_NEVER;

@@ -19,7 +19,7 @@
  * Finding work
  *
  * An M with a P looks, in this order: its own timers; its own queues; the poller; the
- * global queue, where those are that had their slice; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
+ * reads that were put off (fd_guess.c); the global queue, where those are that had their slice; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
  * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
  * A spinning M goes on for about as long as waking it would take. Then it
  * releases its P, stops counting as spinning, and looks at all queues once more
@@ -33,6 +33,7 @@
  */
 #include "runtime.h"
 
+#include "fd.h"
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
@@ -118,6 +119,12 @@ static inline bool timers_turn(const struct m *mp)
 	return unlikely(mp->p->fair_in == 1);
 }
 
+/* .. and at what the scheduler context alone sees to. */
+static bool anything_due(const struct p *pp)
+{
+	return timers_are_due(pp) || load_relaxed(&pp->untried_due);
+}
+
 /* A goroutine that leaves may hold a lock, of what it waits for, until its stack
  * is at rest; and timers that fire may need that one. So if some are due they are
  * left for the scheduler context, which comes to them after the unlock. */
@@ -129,7 +136,7 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
-	if (likely(mp->p && !gp->locked_m) && !(timers_turn(mp) && timers_are_due(mp->p)))
+	if (likely(mp->p && !gp->locked_m) && !(timers_turn(mp) && anything_due(mp->p)))
 		next = pick_local(mp, &inherit);
 	return switch_from(mp, gp, next, inherit);
 }
@@ -262,6 +269,15 @@ static bool may_spin(struct m *mp)
 	return mp->spinning || 2 * load_relaxed(&sched.spinning) < busy;
 }
 
+/* Reads that were put off, now that there is nothing else. */
+static struct g *take_untried(struct m *mp)
+{
+	if (likely(!mp->p->untried))
+		return NULL;
+	fd_guess_flush(mp);
+	return runq_get(mp->p, &(bool){ false });
+}
+
 /* One pass over the other Ps in random order. */
 static struct g *steal_pass(struct m *mp, bool take_next)
 {
@@ -376,8 +392,10 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		timers_run(mp, mp->p, 0);
 		if (unlikely(netpoll_due()) && (gp = netpoll_look(mp)))
 			return gp;
+		if (unlikely(load_relaxed(&mp->p->untried_due)))
+			fd_guess_flush(mp);
 		if ((gp = runq_get(mp->p, inherit)) || (gp = netpoll_look(mp)) ||
-		    (gp = take_global(mp->p)))
+		    (gp = take_untried(mp)) || (gp = take_global(mp->p)))
 			return gp;
 		if (may_spin(mp)) {
 			if (!mp->spinning)

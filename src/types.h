@@ -25,6 +25,7 @@
 #include "wait_reason.h"
 
 struct backtrace;
+struct fd;
 struct g;
 struct m;
 struct p;
@@ -295,6 +296,11 @@ struct p {
 	uint32_t gfree_n;
 	struct p_counts count;
 
+	/* Descriptors that somebody waits to read without having tried: fd_guess.c. */
+	struct fd *untried;
+	uint32_t untried_turn;	/* how often they were seen to */
+	uint32_t untried_due;	/* sysmon: it is time */
+
 	/* Shared with thieves. */
 	struct g *runnext;	/* made ready by the running G; runs next */
 	struct deque started;	/* newly started: newest first, thieves oldest first */
@@ -309,6 +315,8 @@ struct p {
 	uint64_t seen_tick;
 	struct m *seen_m;
 	int64_t seen_at;
+	uint32_t seen_untried_turn;
+	int64_t seen_untried_at;
 
 	/* The owner M's, rarely. */
 	struct latency latency;

@@ -13,6 +13,7 @@
  */
 #include "world.h"
 
+#include "fd.h"
 #include "mem.h"
 #include "os.h"
 #include "runq.h"
@@ -196,7 +197,7 @@ static void sort_ps(struct p *own, struct p **busy)
 
 		if (pp == own)
 			continue;
-		if (runq_empty(pp)) {
+		if (runq_empty(pp) && !pp->untried) {
 			p_idle_put(pp);
 		} else {
 			pp->link = *busy;
@@ -209,8 +210,10 @@ struct m *world_start(struct m *mp, int procs)
 {
 	struct p *busy = NULL;
 
-	for (int i = procs; i < sched.gomaxprocs; i++)
+	for (int i = procs; i < sched.gomaxprocs; i++) {
 		timers_move(p_at(i), p_at(0));
+		fd_guess_move(p_at(i), p_at(0));
+	}
 	lock_acquire(&sched.lock);
 	make_ps(procs);
 	for (int i = procs; i < sched.gomaxprocs; i++)

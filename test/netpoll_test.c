@@ -132,7 +132,7 @@ GO_TEST(trips_beside_hogs)
 	printf("median %.3f ms, 90 %% %.3f ms, longest %.3f ms\n", (double)took[TRIPS / 2] / 1e6,
 	       (double)took[TRIPS * 9 / 10] / 1e6, (double)took[TRIPS - 1] / 1e6);
 	CHECK(took[TRIPS / 2] < 8 * GORO_MILLISECOND);
-	net_close(fd);
+	CHECK_EQ(goro_close(fd[0]), 0);
 }
 
 /* A P whose goroutine is in a blocking call, and no other: the event is seen. */
@@ -351,7 +351,7 @@ GO_TEST(wakeups_are_counted)
 		trip(fd[0]);
 	goro_stats_read(&after);
 	CHECK(after.netpoll_wakeups - before.netpoll_wakeups >= 50);
-	net_close(fd);
+	CHECK_EQ(goro_close(fd[0]), 0);
 }
 
 /* GOMAXPROCS changes while connections are busy. */
