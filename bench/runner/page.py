@@ -22,6 +22,7 @@ td, th { padding: .15rem .7rem .15rem 0; text-align: left; vertical-align: top; 
 th { border-bottom: 1px solid #98a4b0; } td.n { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 tr.area td { font-weight: 600; padding-top: .7rem; }
+.whole { white-space: nowrap; }
 .met { color: #217a2b; } .missed { color: #b23c17; } .faint { color: #6b7785; }
 .charts { display: flex; flex-wrap: wrap; gap: 12px; }
 .big { font-size: 1.6rem; font-weight: 600; } .key svg { vertical-align: middle; }
@@ -145,9 +146,9 @@ def goals_section(comparison):
         if goal.get("list"):
             got += f': <span class="faint">{escape(", ".join(goal["list"]))}</span>'
         rows.append(row_of(escape(goal["what"]), goal["procs"],
-                           escape(goal["goal"]),
-                           f'<span class="{cls}">{goal["verdict"]}</span>', got,
-                           numbers=(1,)))
+                           f'<span class="whole">{escape(goal["goal"])}</span>',
+                           f'<span class="whole {cls}">{goal["verdict"]}</span>',
+                           got, numbers=(1,)))
     return ("<h2>Goals</h2><p>A ratio is how many times better goro is, with its "
             "95 % interval; ? means that the noise spans the goal. * marks a "
             "figure that was not measured in this run.</p>"
@@ -195,9 +196,18 @@ def summary_section(comparison):
             means.append(f'<span class="big">{mean:.2f}</span> times Go over '
                          f"{count} workloads on {procs} processor"
                          f"{'s' if procs > 1 else ''}")
-    noise = "".join(f"<li>{escape(n)}</li>" for n in comparison.noise)
+    noise = "".join(map(noise_line, comparison.noise))
     return ("<p>Geometric mean: " + ", ".join(means) + ".</p>" if means else "") + (
-        f"<h3>Noise</h3><ul class=faint>{noise}</ul>" if noise else "")
+        f'<p class="faint">Noise:</p><ul class="faint">{noise}</ul>' if noise else "")
+
+
+def noise_line(text):
+    """What it is, and where only for those who ask."""
+    what, _, where = text.partition(": ")
+    if not where:
+        return f"<li>{escape(what)}</li>"
+    return (f"<li><details><summary>{escape(what)}</summary>{escape(where)}"
+            "</details></li>")
 
 
 def machine_line(machine, separator, peers=None):
