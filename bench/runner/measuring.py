@@ -25,8 +25,8 @@ UNSET = ("GOGC", "GODEBUG", "GOMEMLIMIT", "GOTRACEBACK")
 
 # Not measured with 4, 8, ... processors: they take a given time, or memory that
 # the first measurements have told of already.
-UNSCALED = {"blocking", "idle", "lateness", "memory", "startup", "timers",
-            "wakeup"}
+UNSCALED = {"blocking", "hogs", "idle", "idleconns", "lateness", "memory",
+            "startup", "timers", "wakeup"}
 SCALED_PEERS = {"goro", "go"}
 
 NOISY_OTHERS = 0.10     # of the machine, used by other processes meanwhile

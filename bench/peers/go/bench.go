@@ -28,6 +28,7 @@ var workloads = map[string]func(){
 	"echo":       echo,
 	"fib":        fibonacci,
 	"idle":       idle,
+	"idleconns":  idleconns,
 	"manytomany": manytomany,
 	"memory":     memory,
 	"mutex":      mutex,

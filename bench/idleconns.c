@@ -1,0 +1,99 @@
+/*
+ * idleconns - idle connections, with a goroutine each that waits to read from
+ * it: memory of a connection. The other ends are bare descriptors.
+ */
+#include "bench.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define MAX_CONNS 10000
+#define SPARE_FDS 100
+
+static goro_waitgroup ended;
+
+static void server(int fd)
+{
+	char buf[64];
+
+	while (goro_read(fd, buf, sizeof buf) > 0)
+		;
+	goro_close(fd);
+	goro_waitgroup_done(&ended);
+}
+
+static void check(int result, const char *what)
+{
+	if (result < 0)
+		measure_fail(what);
+}
+
+/* As many as descriptors allow, two for each. */
+static int how_many(void)
+{
+	struct rlimit files;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_cur < 2 * MAX_CONNS + SPARE_FDS)
+		return (int)(files.rlim_cur - SPARE_FDS) / 2;
+	return MAX_CONNS;
+}
+
+/* Ends by a reset, not by TIME_WAIT, or the next run would find no ports. */
+static int connect_to(struct sockaddr_in *a)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	check(setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+	                 sizeof(struct linger)), "setsockopt");
+	check(connect(fd, (struct sockaddr *)a, sizeof *a), "connect");
+	return fd;
+}
+
+static int listen_anywhere(struct sockaddr_in *a)
+{
+	socklen_t len = sizeof *a;
+	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*a = (struct sockaddr_in){ .sin_family = AF_INET,
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	check(bind(l, (struct sockaddr *)a, len), "bind");
+	check(listen(l, 1024), "listen");
+	getsockname(l, (struct sockaddr *)a, &len);
+	return l;
+}
+
+static int bench_main(int argc, char **argv)
+{
+	static int client[MAX_CONNS];
+	int conns = how_many();
+	struct sockaddr_in a;
+	int l = listen_anywhere(&a);
+	int64_t before;
+
+	(void)argc, (void)argv;
+	before = measure_memory_bytes();
+	goro_waitgroup_add(&ended, conns);
+	for (int i = 0; i < conns; i++) {
+		int fd;
+
+		client[i] = connect_to(&a);
+		fd = goro_accept(l, NULL, NULL);
+		check(fd, "accept");
+		BENCH_GO(server, fd);
+	}
+	goro_sleep(50 * GORO_MILLISECOND);      /* until all wait */
+	bench_report("idleconns.bytes",
+	             (double)(measure_memory_bytes() - before) / conns, "B",
+	             "%d connections", conns);
+	for (int i = 0; i < conns; i++)
+		close(client[i]);
+	goro_waitgroup_wait(&ended);
+	return 0;
+}
+
+GORO_MAIN(bench_main)

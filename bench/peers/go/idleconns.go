@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	maxConns = 10000
+	spareFds = 100
+)
+
+// As many as descriptors allow, two for each. (Go raises the limit by itself.)
+func howManyConns() int {
+	var files syscall.Rlimit
+	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
+	if files.Max < 2*maxConns+spareFds {
+		return int(files.Max-spareFds) / 2
+	}
+	return maxConns
+}
+
+// Ends by a reset, not by TIME_WAIT, or the next run would find no ports.
+func connectTo(address syscall.Sockaddr) int {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER,
+			&syscall.Linger{Onoff: 1})
+	}
+	if err == nil {
+		err = syscall.Connect(fd, address)
+	}
+	if err != nil {
+		fail(err.Error())
+	}
+	return fd
+}
+
+func idleconns() {
+	conns := howManyConns()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fail(err.Error())
+	}
+	address := &syscall.SockaddrInet4{
+		Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	client := make([]int, conns)
+	var ended sync.WaitGroup
+	before := memoryBytes()
+	ended.Add(conns)
+	for i := range client {
+		client[i] = connectTo(address)
+		c, err := l.Accept()
+		if err != nil {
+			fail(err.Error())
+		}
+		go func() {
+			var buf [64]byte
+			for {
+				if _, err := c.Read(buf[:]); err != nil {
+					break
+				}
+			}
+			c.Close()
+			ended.Done()
+		}()
+	}
+	time.Sleep(50 * time.Millisecond) // until all wait
+	report("idleconns.bytes", float64(memoryBytes()-before)/float64(conns), "B",
+		fmt.Sprintf("%d connections", conns))
+	for _, fd := range client {
+		syscall.Close(fd)
+	}
+	ended.Wait()
+}
