@@ -6,9 +6,10 @@
  * each thread has a work_stealing scheduler that does not sleep when there is
  * nothing to do, again the default: one that sleeps is not woken to steal, and
  * the second thread would hardly ever help.
- * Stacks are two pages from malloc, as in Boost's own benchmarks: the cheapest
- * that it offers to several threads (its pooled stacks are for one only). malloc
- * is told to keep what is freed; else each batch of fibers costs page faults.
+ * Stacks come from malloc, as in Boost's own benchmarks: the cheapest that it
+ * offers to several threads (its pooled stacks are for one only). They are of four
+ * pages; two, as there, overflow with work stealing. malloc is told to keep what
+ * is freed; else each batch of fibers costs page faults.
  */
 #ifndef FIBERS_HPP
 #define FIBERS_HPP
@@ -24,7 +25,7 @@
 
 namespace fibers = boost::fibers;
 
-constexpr std::size_t stack_bytes = 8192;
+constexpr std::size_t stack_bytes = 16384;
 
 /* launch::post: the starter goes on and the fiber is queued, as go() does. */
 template <typename... Args>
