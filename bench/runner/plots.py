@@ -91,6 +91,7 @@ def number(value):
 # ------------------------------------------------------------ bars of ratios
 
 BAR, GAP, LABELS = 8, 8, 130
+MAX_TICKS = 12
 
 
 def ratio_bars(rows, title, note=""):
@@ -110,8 +111,11 @@ def ratio_bars(rows, title, note=""):
               any(goal for _, bars in rows for _, _, goal in bars))
     if note:
         d.text(0, 31, note, "faint")
+    every = 1 + len(ticks) // MAX_TICKS
     for tick in ticks:
-        d.text(place(tick), top - 8, f"{tick:g}x", "faint middle")
+        if round(math.log2(tick)) % every:
+            continue
+        d.text(place(tick), top - 8, times(tick), "faint middle")
         d.line(place(tick), top - 4, place(tick), d.height - 6,
                "axis" if tick == 1 else "grid")
     y = top
@@ -124,6 +128,11 @@ def ratio_bars(rows, title, note=""):
                " / ".join(short(c["ratio"]) for _, c, _ in bars), "end faint")
         y += height
     return d
+
+
+def times(power):
+    """For the axis: 4x, 1/4x."""
+    return f"{power:g}x" if power >= 1 else f"1/{1 / power:g}x"
 
 
 def short(ratio):
