@@ -38,6 +38,17 @@
  * what waking it again would cost (futex round trip over two CPUs: 39 us). */
 #define SPIN_BEFORE_SLEEP_NS 30000
 
+/* A thief takes what would wait for longer than this where it is: a few times
+ * what moving to another CPU costs it, half of what waking a thread costs. */
+#define STEAL_AFTER_NS 10000
+/* .. and whatever there is from a P at which somebody waited at half of the looks,
+ * and there were so many, for this long. */
+#define STEAL_LOADED_NS    1000000
+#define STEAL_LOADED_LOOKS 8
+/* While others get through their work quickly, a thief looks this often: about
+ * what waking it takes. */
+#define DOZE_NS 50000
+
 /* An idle thread beyond those the Ps need ends after this long. */
 #define IDLE_THREAD_END_NS (5 * 1000000000LL)
 

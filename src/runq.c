@@ -32,7 +32,8 @@
  * owner's takes in a 32-bit tag: a tail that went down and up again is not
  * taken for one that never moved, although the slots below it have changed. (A
  * thief would have to sleep through exactly 2^32 takes between its load and its
- * CAS.) A CAS on an unshared line is 2 ns, as much as the fence of the usual
+ * CAS.) The last one is taken from the head, so that while the head stands still
+ * and there is something it is the same oldest one (steal.c). A CAS on an unshared line is 2 ns, as much as the fence of the usual
  * work-stealing deque, which can only give away one at a time.
  *
  * With one P there are no thieves (an M that looks for work has a P), so the
@@ -103,12 +104,15 @@ static inline struct g *deque_pop_newest(struct deque *d)
 
 	for (;;) {
 		uint16_t tail = (uint16_t)(d_tail(w) - 1);
+		uint64_t to = d_word((uint32_t)(w >> 32) + 1, d_head(w), tail);
 
 		if (d_count(w) == 0)
 			return NULL;
+		if (d_count(w) == 1)	/* the oldest as well: taken from that end */
+			to = d_word((uint32_t)(w >> 32) + 1, d_tail(w), d_tail(w));
 		/* Relaxed would do for what the owner wrote itself; acqrel
 		 * keeps later pushes behind earlier takes by thieves. */
-		if (deque_change(d, &w, d_word((uint32_t)(w >> 32) + 1, d_head(w), tail)))
+		if (deque_change(d, &w, to))
 			return load_relaxed(&d->slot[tail % CAP]);
 	}
 }
@@ -450,16 +454,29 @@ bool runq_empty(const struct p *pp)
 	}
 }
 
-size_t runq_length(const struct p *pp)
+struct runq_look runq_look(const struct p *pp)
 {
 	/* acquire: the head first, which a tail read later is never below; pairs
 	 * with cas_acqrel in ring_take */
 	uint32_t head = load_acquire(&pp->woken.head);
-	uint32_t ring = load_relaxed(&pp->woken.tail) - head;
+	uint32_t woken = load_relaxed(&pp->woken.tail) - head;
+	uint64_t w = load_relaxed(&pp->started.word);
 
-	if (ring > CAP)		/* head and tail are from different moments */
-		ring = CAP;
-	return ring + d_count(load_relaxed(&pp->started.word)) + !!load_relaxed(&pp->runnext);
+	return (struct runq_look){
+		.started = d_count(w),
+		.started_head = d_head(w),
+		.woken = woken > CAP ? CAP : woken,	/* from different moments */
+		.woken_head = head,
+		.next = load_relaxed(&pp->runnext),
+		.switches = load_relaxed(&pp->count.switches),
+	};
+}
+
+size_t runq_length(const struct p *pp)
+{
+	struct runq_look look = runq_look(pp);
+
+	return look.started + look.woken + (look.next != NULL);
 }
 
 /* ---------------------------------------------------------------- stealing */
@@ -474,20 +491,20 @@ static struct g *steal_next(struct p *from)
 
 /* The first is run; the rest go to our own queue of the same kind, which has
  * room: we steal only when it is empty, and at most half of a full one. */
-struct g *runq_steal(struct p *pp, struct p *from, bool take_next)
+struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next)
 {
 	struct g *gs[CAP];
-	uint32_t n = deque_take_oldest(&from->started, gs, 0);
+	uint32_t n = started ? deque_take_oldest(&from->started, gs, 0) : 0;
 
 	if (n > 0) {
 		for (uint32_t i = 1; i < n; i++)
 			runq_put_started(pp, gs[i]);
-	} else {
+	} else if (woken) {
 		n = ring_take(&from->woken, gs, 0);
 		for (uint32_t i = 1; i < n; i++)
 			runq_put_woken(pp, gs[i]);
 	}
-	if (n == 0 && take_next && (gs[0] = steal_next(from)))
+	if (n == 0 && next && (gs[0] = steal_next(from)))
 		n = 1;
 	if (n == 0)
 		return NULL;

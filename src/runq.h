@@ -20,9 +20,18 @@ void runq_drain(struct p *pp);
 bool runq_empty(const struct p *pp);
 size_t runq_length(const struct p *pp);
 
+/* What is in a P's queues, as far as another can see. */
+struct runq_look {
+	uint32_t started, woken;		/* how many */
+	uint32_t started_head, woken_head;	/* the oldest's position: another one's is another */
+	const struct g *next;
+	uint64_t switches;
+};
+struct runq_look runq_look(const struct p *pp);
+
 /* Takes half of from's goroutines for pp (owner of pp only), one of which is
- * returned to run; runnext too, last and only if take_next. */
-struct g *runq_steal(struct p *pp, struct p *from, bool take_next);
+ * returned to run: of those kinds that are asked for, the first that there are. */
+struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next);
 
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);

@@ -19,8 +19,9 @@
  * Finding work
  *
  * An M with a P looks, in this order: its own timers; its own queues; the poller; the
- * reads that were put off (fd_guess.c); the global queue, where those are that had their slice; the other Ps' queues (stealing half) and timers. An M that looks at the others' is
- * "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
+ * reads that were put off (fd_guess.c); the global queue, where those are that had
+ * their slice; the other Ps' queues and timers (steal.c). An M that looks at the
+ * others' is "spinning"; at most half as many spin as Ps are busy, since each costs a CPU.
  * A spinning M goes on for about as long as waking it would take. Then it
  * releases its P, stops counting as spinning, and looks at all queues once more
  * before it sleeps. That last look closes the race with a goroutine that was
@@ -37,6 +38,7 @@
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
+#include "steal.h"
 
 struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 
@@ -197,8 +199,12 @@ struct m *sched_yield_local(struct m *mp)
 	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
 		return mp;
 	store_relaxed(&gp->status, G_RUNNABLE);
-	mp->after_fn = after_yield_local;
-	mp->after_g = gp;
+	if (load_relaxed(&sched.gomaxprocs) == 1) {
+		runq_put_woken(mp->p, gp);
+	} else {
+		mp->after_fn = after_yield_local;
+		mp->after_g = gp;
+	}
 	return switch_from(mp, gp, next, false);
 }
 
@@ -276,49 +282,6 @@ static struct g *take_untried(struct m *mp)
 		return NULL;
 	fd_guess_flush(mp);
 	return runq_get(mp->p, &(bool){ false });
-}
-
-/* One pass over the other Ps in random order. */
-static struct g *steal_pass(struct m *mp, bool take_next)
-{
-	unsigned n = (unsigned)load_relaxed(&sched.gomaxprocs);
-	struct steal_order o;
-
-	for (o = steal_order_start(n, m_random(mp)); !steal_order_done(&o); steal_order_next(&o)) {
-		struct p *from = p_at(o.at);
-		struct g *gp;
-
-		if (from == mp->p)
-			continue;
-		if (!runq_empty(from) && (gp = runq_steal(mp->p, from, take_next)))
-			return gp;
-		if (timers_run(mp, from, 0) && (gp = runq_get(mp->p, &(bool){ false })))
-			return gp;
-	}
-	return NULL;
-}
-
-/* Passes with growing pauses, so that looking does not slow down those looked
- * at; runnext is taken only late, since it is about to run where it is hot. */
-static struct g *spin_for_work(struct m *mp)
-{
-	int64_t end = os_many_cpus ? os_now() + SPIN_BEFORE_SLEEP_NS : 0;
-	int pause = 16;
-
-	for (int pass = 0;; pass++) {
-		struct g *gp = steal_pass(mp, pass >= 3);
-
-		if (gp)
-			return gp;
-		if (load_relaxed(&sched.stopping) || globq_length() != 0)
-			return NULL;
-		if (pass >= 3 && os_now() >= end)
-			return NULL;
-		for (int i = 0; i < pause; i++)
-			cpu_relax();
-		if (pause < 256)
-			pause *= 2;
-	}
 }
 
 /* Any P with something in its queues? Called without a P. */
@@ -400,7 +363,7 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		if (may_spin(mp)) {
 			if (!mp->spinning)
 				spinning_start(mp);
-			if ((gp = spin_for_work(mp)))
+			if ((gp = steal_work(mp)))
 				return gp;
 			if (globq_length() != 0)
 				continue;

@@ -281,6 +281,12 @@ struct latency {
 	uint64_t count[LATENCY_BUCKETS];
 };
 
+/* A thief's note. */
+struct seen {
+	uint64_t what;
+	int64_t at;
+};
+
 struct p {
 	int id;
 	uint32_t status;	/* enum p_status */
@@ -306,6 +312,10 @@ struct p {
 	struct deque started;	/* newly started: newest first, thieves oldest first */
 	struct ring woken;	/* made ready: in order */
 	struct timers timers;
+
+	/* Thieves': what they saw here. See steal.c. */
+	_Alignas(CACHE_LINE) struct seen seen_started, seen_woken, seen_next, seen_load;
+	uint64_t seen_switches;
 
 	/* Under sched.lock. */
 	struct p *link;		/* sched.idle_p or sched.need_m */

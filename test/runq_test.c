@@ -98,7 +98,7 @@ TEST(steal_takes_half)
 
 	for (int i = 0; i < CAP; i++)
 		runq_put_started(pp, &gs[i]);
-	CHECK(runq_steal(thief, pp, false) == &gs[0]);
+	CHECK(runq_steal(thief, pp, true, true, false) == &gs[0]);
 	CHECK_EQ(runq_length(pp), CAP / 2);
 	CHECK_EQ(runq_length(thief), CAP / 2 - 1);
 	CHECK_EQ(thief->count.stolen, CAP / 2);
@@ -110,10 +110,10 @@ TEST(next_is_stolen_last)
 	struct g *gs = make_gs(2);
 
 	runq_put_next(pp, &gs[0]);
-	CHECK(runq_steal(thief, pp, false) == NULL);
+	CHECK(runq_steal(thief, pp, true, true, false) == NULL);
 	runq_put_woken(pp, &gs[1]);
-	CHECK(runq_steal(thief, pp, true) == &gs[1]);
-	CHECK(runq_steal(thief, pp, true) == &gs[0]);
+	CHECK(runq_steal(thief, pp, true, true, true) == &gs[1]);
+	CHECK(runq_steal(thief, pp, true, true, true) == &gs[0]);
 	CHECK(runq_empty(pp));
 }
 
@@ -182,7 +182,7 @@ static void *thief_thread(void *arg)
 	struct p *mine = arg;
 
 	while (!load_acquire(&finished)) {
-		struct g *gp = runq_steal(mine, victim, true);
+		struct g *gp = runq_steal(mine, victim, true, true, true);
 
 		if (gp)
 			saw(gp);

@@ -1,0 +1,190 @@
+/*
+ * steal.c - looking for work in the queues of other Ps, and what is worth taking.
+ *
+ * What is worth taking
+ *
+ * A goroutine that moves to another CPU pays for it: its stack and what it works
+ * on have to come after it, several hundred nanoseconds, as much as ten switches.
+ * And it parts from those it talks to: two that hand a value to and fro take 60 ns
+ * a turn on one CPU and a microsecond on two. So what is about to run where it is
+ * stays there, and a thief takes only what would otherwise wait:
+ *
+ *	- the oldest started or the oldest woken, if it has been the oldest for
+ *	  STEAL_AFTER_NS;
+ *	- the oldest woken, too, if at the rate at which its P gets through them
+ *	  those that wait need longer than that;
+ *	- runnext, if its P has not switched for as long;
+ *	- anything, of a P at which somebody waited at most of the looks for
+ *	  STEAL_LOADED_NS. Pairs that talk to each other are parted by this, but
+ *	  the one that moved draws the other after it, and there are then fewer
+ *	  on the loaded P.
+ *
+ * A thief cannot know how long something waits without the owner writing a time
+ * beside it, which would cost each start and wake a look at the clock. So thieves
+ * note what they saw, and when, in the P they looked at ("seen"): what is still
+ * there at a later look has waited since. Any thief may go on from any other's
+ * notes. Notes are words written without order; a torn one makes a thief take
+ * something a little early or late.
+ *
+ * Spinning and dozing
+ *
+ * An M looks for SPIN_BEFORE_SLEEP_NS, with growing pauses, since each look takes
+ * a cache line from the P looked at. When it has then found nothing, but some P
+ * gets through its work quickly, it is not sent to sleep: that P would wake it
+ * again at once, by a system call, for the next thing that it makes ready. One M
+ * dozes instead: a look every DOZE_NS, counted as spinning so that nobody wakes
+ * another, until there is something worth taking or nothing moves any more.
+ *
+ * On a single CPU all of this is different: the thief is running, so the owner is
+ * not, and it takes whatever there is.
+ *
+ * Rejected: taking whatever there is (two goroutines that talk are torn apart
+ * again and again: ping-pong with two Ps 480 ns, now 60); taking half by counting
+ * only (a batch of a hundred short goroutines is done before half of it has
+ * moved).
+ */
+#include "steal.h"
+
+#include "netpoll.h"
+#include "os.h"
+#include "runq.h"
+#include "runtime.h"
+
+/* ------------------------------------------------------------ what was seen */
+
+/* Whether the same thing (0: none) has been there for STEAL_AFTER_NS. */
+static bool has_waited(struct seen *s, uint64_t what, int64_t now)
+{
+	if (what == 0 || load_relaxed(&s->what) != what) {
+		store_relaxed(&s->what, what);
+		store_relaxed(&s->at, now);
+		return false;
+	}
+	return now - load_relaxed(&s->at) >= STEAL_AFTER_NS;
+}
+
+/* Whether so many will wait for longer than STEAL_AFTER_NS, judged by how many
+ * left since they were first looked at. Positions run freely. */
+static bool is_slow(struct seen *s, uint32_t head, uint32_t count, int64_t now)
+{
+	int64_t watched = now - load_relaxed(&s->at);
+	int64_t left = (uint32_t)(head - (uint32_t)load_relaxed(&s->what));
+
+	if (count > 0 && watched >= STEAL_AFTER_NS && watched <= 4 * STEAL_AFTER_NS &&
+	    count * watched > left * STEAL_AFTER_NS)
+		return true;
+	if (count == 0 || watched >= STEAL_AFTER_NS) {
+		store_relaxed(&s->what, head);
+		store_relaxed(&s->at, now);
+	}
+	return false;
+}
+
+/* Whether somebody waited at most of the looks of the last while. */
+static bool is_loaded(struct p *from, bool any, int64_t now)
+{
+	struct seen *s = &from->seen_load;
+	uint64_t looks = load_relaxed(&s->what) + (1ull << 32) + any;
+	bool loaded;
+
+	if (now - load_relaxed(&s->at) < STEAL_LOADED_NS) {
+		store_relaxed(&s->what, looks);
+		return false;
+	}
+	loaded = 2 * (uint32_t)looks > looks >> 32 && looks >> 32 >= STEAL_LOADED_LOOKS;
+	store_relaxed(&s->what, 0);
+	store_relaxed(&s->at, now);
+	return loaded;
+}
+
+/* ------------------------------------------------------------------ a look */
+
+struct g *steal_from(struct p *pp, struct p *from, int64_t now)
+{
+	struct runq_look look = runq_look(from);
+	bool any = look.started > 0 || look.woken > 0;
+	/* Each is asked at each look: they keep notes. */
+	bool started = has_waited(&from->seen_started, look.started ? look.started_head + 1u : 0, now);
+	bool woken = is_slow(&from->seen_woken, look.woken_head, look.woken, now);
+	bool next = has_waited(&from->seen_next,
+	                       look.next ? (uint64_t)(uintptr_t)look.next ^ look.switches << 48 : 0, now);
+	bool loaded = is_loaded(from, any, now);
+
+	if (!os_many_cpus)
+		loaded = next = true;
+	if (started || woken || (any && loaded) || next)
+		return runq_steal(pp, from, started || loaded, woken || loaded, next);
+	return NULL;
+}
+
+/* Work goes through this P: it has some, or has switched since the last look. */
+static bool is_moving(struct p *from)
+{
+	uint64_t switches = load_relaxed(&from->count.switches);
+	bool moved = load_relaxed(&from->seen_switches) != switches;
+
+	if (moved)
+		store_relaxed(&from->seen_switches, switches);
+	return moved || !runq_empty(from);
+}
+
+/* One look at each of the others, in random order. */
+static struct g *look_around(struct m *mp, int64_t now, bool *moving)
+{
+	unsigned n = (unsigned)load_relaxed(&sched.gomaxprocs);
+	struct steal_order o;
+
+	*moving = false;
+	for (o = steal_order_start(n, m_random(mp)); !steal_order_done(&o); steal_order_next(&o)) {
+		struct p *from = p_at(o.at);
+		struct g *gp;
+
+		if (from == mp->p)
+			continue;
+		if ((gp = steal_from(mp->p, from, now)))
+			return gp;
+		if (timers_run(mp, from, 0) && (gp = runq_get(mp->p, &(bool){ false })))
+			return gp;
+		*moving |= is_moving(from);
+	}
+	return NULL;
+}
+
+static void doze(struct m *mp, int64_t now)
+{
+	int64_t ns = timers_earliest() - now;
+
+	if (ns > DOZE_NS)
+		ns = DOZE_NS;
+	if (ns > 0)
+		note_sleep_for(&mp->park, ns);
+}
+
+struct g *steal_work(struct m *mp)
+{
+	int64_t now = os_now(), end = os_many_cpus ? now + SPIN_BEFORE_SLEEP_NS : now;
+	int pause = 16;
+
+	check(mp->spinning && mp->p);
+	for (;; now = os_now()) {
+		bool moving;
+		struct g *gp = look_around(mp, now, &moving);
+
+		if (gp)
+			return gp;
+		if (load_relaxed(&sched.stopping) || globq_length() != 0)
+			return NULL;
+		if (now < end) {
+			for (int i = 0; i < pause; i++)
+				cpu_relax();
+			if (pause < 256)
+				pause *= 2;
+		} else if (moving && os_many_cpus && load_relaxed(&sched.spinning) == 1) {
+			doze(mp, now);
+			if ((gp = netpoll_look(mp)))
+				return gp;
+		} else {
+			return NULL;
+		}
+	}
+}

@@ -1,0 +1,17 @@
+/*
+ * steal.h - looking for work in the queues of other Ps. Defined in steal.c.
+ */
+#ifndef GORO_STEAL_H
+#define GORO_STEAL_H
+
+#include "types.h"
+
+/* One to run (others may come with it into our P's queues); NULL: nothing that is
+ * worth taking, or the global queue or who stops the world is to be seen to first.
+ * The M has a P and is spinning. */
+struct g *steal_work(struct m *mp);
+
+/* One look: what is worth taking from there for pp, whose owner we are. */
+struct g *steal_from(struct p *pp, struct p *from, int64_t now);
+
+#endif
