@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "g.h"
+#include "latency.h"
 #include "local.h"
 #include "os.h"
 #include "panic.h"
@@ -222,12 +223,13 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	gp->created_at = caller;
 	context_make(&gp->context, gp->stack_hi);
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
-	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
-	store_release(&gp->status, G_RUNNABLE);
 	if (likely(pp)) {
+		latency_ready(pp, gp);
 		count_up(&pp->count.created, 1);
 		runq_put_started(pp, gp);
 	} else {
+		/* release: as in latency_ready */
+		store_release(&gp->status, G_RUNNABLE);
 		fetch_add_relaxed(&sched.foreign_created, 1);
 		lock_acquire(&sched.lock);
 		globq_put(gp);

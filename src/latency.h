@@ -3,7 +3,8 @@
  * explains the sampling.
  *
  * A goroutine that is made ready is timed by a stamp, which goes with it until
- * it runs. Most carry none: 0.
+ * it runs: most carry none. Its state says whether it does, since that is looked
+ * at anyway, and the stamp lies where the time of its park was.
  */
 #ifndef GORO_LATENCY_H
 #define GORO_LATENCY_H
@@ -13,21 +14,25 @@
 uint64_t latency_stamp(struct p *pp);
 void latency_record(struct p *pp, uint64_t stamp);
 
-/* A goroutine is made ready: sets its stamp if it is to be timed. Before it is
- * put where others find it. Owner P only. */
-static inline void latency_ready(struct p *pp, uint64_t *stamp)
+/* gp becomes runnable, and is about to be put where others find it. Owner P
+ * only. */
+static inline void latency_ready(struct p *pp, struct g *gp)
 {
-	if (__builtin_expect(pp->latency_skip-- == 0, 0))
-		*stamp = latency_stamp(pp);
+	uint32_t status = G_RUNNABLE;
+
+	if (__builtin_expect(pp->latency_skip-- == 0, 0)) {
+		gp->wait_since = (int64_t)latency_stamp(pp);
+		status = G_RUNNABLE_TIMED;
+	}
+	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
+	store_release(&gp->status, status);
 }
 
-/* It is about to run on pp: counts it if it was timed. Owner P only. */
-static inline void latency_run(struct p *pp, uint64_t *stamp)
+/* A runnable gp is about to run on pp: counts it if it was timed. Owner P only. */
+static inline void latency_run(struct p *pp, struct g *gp)
 {
-	if (__builtin_expect(*stamp != 0, 0)) {
-		latency_record(pp, *stamp);
-		*stamp = 0;
-	}
+	if (__builtin_expect(load_relaxed(&gp->status) == G_RUNNABLE_TIMED, 0))
+		latency_record(pp, (uint64_t)gp->wait_since);
 }
 
 /* The bucket of a time, and the time at which a bucket ends, in seconds. */

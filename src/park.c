@@ -11,6 +11,7 @@
  * foreign.c.
  */
 #include "debug.h"
+#include "latency.h"
 #include "runq.h"
 #include "runtime.h"
 
@@ -61,11 +62,12 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 		foreign_ready(gp);
 		return false;
 	}
-	store_relaxed(&gp->status, G_RUNNABLE);
 	if (unlikely(!mp->p || debug.migrate)) {
+		store_relaxed(&gp->status, G_RUNNABLE);
 		ready_elsewhere(gp);
 		return false;
 	}
+	latency_ready(mp->p, gp);
 	return true;
 }
 

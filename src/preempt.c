@@ -39,6 +39,7 @@
 #include <goro.h>
 
 #include "backtrace.h"
+#include "latency.h"
 #include "mem.h"
 #include "os.h"
 #include "restart.h"
@@ -87,7 +88,10 @@ void preempt_wait_turn(struct m *mp)
 
 	gp->locked_m = mp;
 	mp->locked_g = gp;
-	store_relaxed(&gp->status, G_RUNNABLE);
+	if (mp->p)
+		latency_ready(mp->p, gp);
+	else
+		store_relaxed(&gp->status, G_RUNNABLE);
 	if (!mp->p && !load_relaxed(&sched.stopping))
 		pp = take_left_behind();
 	lock_acquire(&sched.lock);
@@ -104,6 +108,7 @@ void preempt_wait_turn(struct m *mp)
 		gp->locked_m = NULL;
 		mp->locked_g = NULL;
 	}
+	latency_run(mp->p, gp);
 	store_relaxed(&gp->status, G_RUNNING);
 	count_up(&mp->p->count.switches, 1);
 }

@@ -35,6 +35,7 @@
 #include "runtime.h"
 
 #include "fd.h"
+#include "latency.h"
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
@@ -61,9 +62,10 @@ static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 {
 	struct p *pp = mp->p;
 
-	check(gp->status == G_RUNNABLE);
+	check(gp->status == G_RUNNABLE || gp->status == G_RUNNABLE_TIMED);
 	check(!gp->mp);
 	check(pp && pp->mp == mp);
+	latency_run(pp, gp);
 	store_relaxed(&gp->status, G_RUNNING);
 	store_relaxed(&gp->mp, mp);
 	mp->curg = gp;
@@ -198,7 +200,7 @@ struct m *sched_yield_local(struct m *mp)
 	next = pick_local(mp, &inherit);
 	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
 		return mp;
-	store_relaxed(&gp->status, G_RUNNABLE);
+	latency_ready(mp->p, gp);
 	if (load_relaxed(&sched.gomaxprocs) == 1) {
 		runq_put_woken(mp->p, gp);
 	} else {
@@ -210,7 +212,7 @@ struct m *sched_yield_local(struct m *mp)
 
 struct m *sched_yield_global(struct m *mp)
 {
-	store_relaxed(&mp->curg->status, G_RUNNABLE);
+	latency_ready(mp->p, mp->curg);
 	return sched_leave(mp, after_yield_global, NULL);
 }
 

@@ -67,7 +67,8 @@ static TOOL_RACY int64_t g_id(const struct g *gp)
 static int go_g_status(uint32_t status)
 {
 	static const uint8_t number[] = {
-		[G_DEAD] = 6, [G_RUNNABLE] = 1, [G_RUNNING] = 2, [G_SYSCALL] = 3, [G_WAITING] = 4,
+		[G_DEAD] = 6, [G_RUNNABLE] = 1, [G_RUNNABLE_TIMED] = 1, [G_RUNNING] = 2, [G_SYSCALL] = 3,
+		[G_WAITING] = 4,
 	};
 
 	return status < sizeof number ? number[status] : 0;

@@ -38,6 +38,8 @@ struct p;
 	X(G_DEAD, "dead")                                                     \
 	/* On exactly one run queue, not executing; owned by the queue. */    \
 	X(G_RUNNABLE, "runnable")                                             \
+	/* The same, and wait_since is the stamp of latency.c. */             \
+	X(G_RUNNABLE_TIMED, "runnable")                                       \
 	/* Executing user or runtime code on gp->mp, which owns it. */        \
 	X(G_RUNNING, "running")                                               \
 	/* In an announced blocking call on gp->mp, which owns it. */         \
@@ -170,7 +172,7 @@ struct g {
 	uint8_t wait_reason;	/* enum wait_reason */
 	bool is_foreign;	/* constant: stands for a plain thread, see foreign.c */
 	uint32_t select_seq;	/* odd: a select waits to be claimed; see select.c */
-	int64_t wait_since;	/* coarse time of the park */
+	int64_t wait_since;	/* coarse time of the park, or when it was made ready */
 	union {
 		struct waiter waiter;
 		struct waiter waiters[G_WAITERS];	/* of a select that is not wide */

@@ -71,6 +71,15 @@ static uint64_t counted(const struct p *pp)
 	return n;
 }
 
+static struct g one;
+
+/* Whether it is timed. */
+static bool ready(struct p *pp)
+{
+	latency_ready(pp, &one);
+	return one.status == G_RUNNABLE_TIMED;
+}
+
 /* At full speed few are timed, and count for more. */
 TEST(counts_are_an_eighth)
 {
@@ -78,12 +87,8 @@ TEST(counts_are_an_eighth)
 	uint64_t n = SCALED(20000000), timed = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t stamp = 0;
-
-		latency_ready(pp, &stamp);
-		timed += stamp != 0;
-		latency_run(pp, &stamp);
-		CHECK_EQ(stamp, 0);
+		timed += ready(pp);
+		latency_run(pp, &one);
 	}
 	CHECK(counted(pp) > n / 8 * 3 / 4);
 	CHECK(counted(pp) < n / 8 * 5 / 4);
@@ -98,12 +103,9 @@ TEST(slow_ones_are_timed_as_in_go)
 	uint64_t timed = 0;
 
 	for (int i = 0; i < 1000; i++) {
-		uint64_t stamp = 0;
-
 		pp->latency.last_at = 0;	/* long ago */
-		latency_ready(pp, &stamp);
-		timed += stamp != 0;
-		latency_run(pp, &stamp);
+		timed += ready(pp);
+		latency_run(pp, &one);
 	}
 	CHECK_EQ(counted(pp), timed);
 	CHECK(timed > 80 && timed < 180);
@@ -115,12 +117,8 @@ TEST(sampling_does_not_beat)
 	struct p *pp = calloc(1, sizeof *pp);
 	int timed[2] = { 0 };
 
-	for (int i = 0; i < 1000000; i++) {
-		uint64_t stamp = 0;
-
-		latency_ready(pp, &stamp);
-		timed[i % 2] += stamp != 0;
-	}
+	for (int i = 0; i < 1000000; i++)
+		timed[i % 2] += ready(pp);
 	CHECK(timed[0] > 0 && timed[1] > 0);
 	CHECK(timed[0] < 3 * timed[1] && timed[1] < 3 * timed[0]);
 }
@@ -128,14 +126,77 @@ TEST(sampling_does_not_beat)
 TEST(a_wait_is_found_in_its_bucket)
 {
 	struct p *pp = calloc(1, sizeof *pp);
-	uint64_t stamp = 0, late = 0;
+	uint64_t late = 0;
 
-	latency_ready(pp, &stamp);	/* the first always is timed */
-	CHECK(stamp != 0);
+	CHECK(ready(pp));		/* the first always is timed */
 	usleep(20000);
-	latency_run(pp, &stamp);
+	latency_run(pp, &one);
 	CHECK_EQ(counted(pp), 1);
 	for (unsigned i = latency_bucket(20000000 - 16); i < LATENCY_BUCKETS; i++)
 		late += pp->latency.count[i];
 	CHECK_EQ(late, 1);
+}
+
+/* ------------------------------------------------------------- as a whole */
+
+static double part_above(double seconds, uint64_t *sum)
+{
+	uint64_t count[LATENCY_BUCKETS], above = 0;
+	double bound[LATENCY_BUCKETS];
+	size_t n = goro_sched_latency(count, bound, LATENCY_BUCKETS);
+
+	*sum = 0;
+	for (size_t i = 0; i < n; i++) {
+		*sum += count[i];
+		above += bound[i] > seconds ? count[i] : 0;
+	}
+	return *sum ? (double)above / (double)*sum : 0;
+}
+
+static void yield_often(int n, goro_waitgroup *wg)
+{
+	for (int i = 0; i < n; i++)
+		goro_gosched();
+	goro_waitgroup_done(wg);
+}
+
+/* An eighth of all switches, and with two that yield to each other nobody waits. */
+GO_TEST(switches_are_counted)
+{
+	goro_waitgroup wg = { 0 };
+	uint64_t before, after;
+
+	goro_gomaxprocs(1);
+	part_above(0, &before);
+	goro_waitgroup_add(&wg, 2);
+	go(yield_often, SCALED(1000000), &wg);
+	go(yield_often, SCALED(1000000), &wg);
+	goro_waitgroup_wait(&wg);
+	CHECK(part_above(1e-3, &after) < 0.2);
+	CHECK(after - before > (uint64_t)SCALED(2000000) / 16);
+	CHECK(after - before < (uint64_t)SCALED(2000000) / 4);
+}
+
+static void hold_for(int64_t ns, goro_waitgroup *wg)
+{
+	for (int64_t end = goro_now() + ns; goro_now() < end;)
+		;
+	goro_waitgroup_done(wg);
+}
+
+/* Twenty that each hold the P for a millisecond: most wait for several. */
+GO_TEST(waits_are_seen)
+{
+	goro_waitgroup wg = { 0 };
+	uint64_t sum;
+
+	goro_gomaxprocs(1);
+	for (int round = 0; round < 10; round++) {
+		goro_waitgroup_add(&wg, 20);
+		for (int i = 0; i < 20; i++)
+			go(hold_for, GORO_MILLISECOND, &wg);
+		goro_waitgroup_wait(&wg);
+	}
+	CHECK(part_above(1e-3, &sum) > 0.5);
+	CHECK(sum > 0);
 }
