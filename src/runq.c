@@ -102,19 +102,18 @@ static inline struct g *deque_pop_newest(struct deque *d)
 {
 	uint64_t w = load_relaxed(&d->word);
 
-	for (;;) {
+	while (d_head(w) != d_tail(w)) {
 		uint16_t tail = (uint16_t)(d_tail(w) - 1);
 		uint64_t to = d_word((uint32_t)(w >> 32) + 1, d_head(w), tail);
 
-		if (d_count(w) == 0)
-			return NULL;
-		if (d_count(w) == 1)	/* the oldest as well: taken from that end */
+		if (d_head(w) == tail)	/* the oldest as well: taken from that end */
 			to = d_word((uint32_t)(w >> 32) + 1, d_tail(w), d_tail(w));
 		/* Relaxed would do for what the owner wrote itself; acqrel
 		 * keeps later pushes behind earlier takes by thieves. */
 		if (deque_change(d, &w, to))
 			return load_relaxed(&d->slot[tail % CAP]);
 	}
+	return NULL;
 }
 
 /* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
@@ -356,11 +355,23 @@ void runq_put_woken(struct p *pp, struct g *gp)
 		put_woken_slow(pp, gp);
 }
 
-void runq_put_next(struct p *pp, struct g *gp)
+/* The owner's change of runnext; what was there. */
+static inline struct g *swap_next(struct p *pp, struct g *gp)
 {
+	if (alone()) {
+		struct g *old = load_relaxed(&pp->runnext);
+
+		store_relaxed(&pp->runnext, gp);
+		return old;
+	}
 	/* acqrel: publishes the G to a thief, and takes over what one left;
 	 * pairs with itself and with cas_acqrel in steal_next */
-	struct g *old = exchange_acqrel(&pp->runnext, gp);
+	return exchange_acqrel(&pp->runnext, gp);
+}
+
+void runq_put_next(struct p *pp, struct g *gp)
+{
+	struct g *old = swap_next(pp, gp);
 
 	if (old)
 		runq_put_woken(pp, old);
@@ -409,13 +420,9 @@ struct g *runq_get(struct p *pp, bool *inherit)
 	*inherit = false;
 	if (__builtin_expect(--pp->fair_in == 0, 0) && (gp = get_fair(pp)))
 		return gp;
-	if (load_relaxed(&pp->runnext)) {
-		/* acquire: pairs with exchange_acqrel in runq_put_next */
-		gp = exchange_acqrel(&pp->runnext, NULL);
-		if (gp) {
-			*inherit = true;
-			return gp;
-		}
+	if (load_relaxed(&pp->runnext) && (gp = swap_next(pp, NULL))) {
+		*inherit = true;
+		return gp;
 	}
 	gp = deque_pop_newest(&pp->started);
 	return gp ? gp : ring_pop(&pp->woken);
