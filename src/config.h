@@ -118,6 +118,8 @@
 #define STACK_REGION_BYTES  (1LL << 30)
 /* Stacks guarded at a time when a region is carved. */
 #define STACK_CARVE_BATCH   128
+/* Batches of stacks that are prepared ahead, at most: 2 MiB. */
+#define STACK_AHEAD_MAX     4
 
 /* Threads that look names up at once, Go's number: enough that name servers which
  * do not answer do not hold up those that do, and few enough for any system. One

@@ -74,6 +74,8 @@ static struct g *make_list(int cls, size_t n, size_t *got)
 	struct g *gs[G_BATCH], *head = NULL;
 
 	*got = stack_take(cls, gs, n);
+	if (unlikely(stack_wants_more()))
+		m_spawn();
 	for (size_t i = *got; i-- > 0;) {
 		gs[i]->link = head;
 		head = gs[i];

@@ -27,6 +27,7 @@
 #include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
+#include "stack.h"
 
 __thread struct m *goro_tls_m;
 
@@ -212,13 +213,14 @@ static void *spawner_thread(void *arg)
 		if (make) {
 			check_limit();
 			m_make();
-		} else {
+		} else if (!stack_prepare()) {
 			note_sleep(&spawner_note);
 		}
 	}
 	return NULL;
 }
 
+/* It also prepares stacks, when it has no thread to make. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);

@@ -43,6 +43,9 @@ extern enum os_guard os_guard_kind;
 /* Guards count ranges; how many of them, from the first on. Fewer: they cannot
  * be had any more, and os_guard_kind is not OS_GUARD_MARKER from then on. */
 size_t os_guard(void *p, size_t n, size_t stride, size_t count);
+/* Has memory put where it would come at the first touch: n bytes at p, p + stride,
+ * ...; or not, where the system cannot. */
+void os_populate(void *p, size_t n, size_t stride, size_t count);
 
 /* Gives the memory of count ranges back; they read as zeroes afterwards. */
 struct os_range { void *base; size_t len; };

@@ -36,6 +36,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
@@ -227,7 +230,7 @@ static bool guard_markers(char *p, size_t n, size_t stride, size_t count)
 
 size_t os_guard(void *p, size_t n, size_t stride, size_t count)
 {
-	static size_t mprotected;	/* the caller's lock guards it */
+	static size_t mprotected;
 	char *at = p;
 	size_t i;
 
@@ -238,10 +241,28 @@ size_t os_guard(void *p, size_t n, size_t stride, size_t count)
 	}
 	if (os_guard_kind == OS_GUARD_NONE)
 		return 0;
-	for (i = 0; i < count && mprotected < MPROTECT_GUARDS_MAX; i++, at += stride, mprotected++)
+	for (i = 0; i < count && load_relaxed(&mprotected) < MPROTECT_GUARDS_MAX; i++, at += stride) {
 		if (sys3(SYS_mprotect, at, n, PROT_NONE) != 0)
 			break;
+		fetch_add_relaxed(&mprotected, 1);
+	}
 	return i;
+}
+
+void os_populate(void *p, size_t n, size_t stride, size_t count)
+{
+	struct iovec iov[64];
+	char *at = p;
+
+	while (count > 0) {
+		size_t batch = count < 64 ? count : 64;
+
+		for (size_t i = 0; i < batch; i++, at += stride)
+			iov[i] = (struct iovec){ at, n };
+		if (advise_batch(iov, batch, MADV_POPULATE_WRITE) != batch)
+			return;
+		count -= batch;
+	}
 }
 
 void os_release(const struct os_range *ranges, size_t count)

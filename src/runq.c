@@ -52,31 +52,7 @@
 #define CAP GORO_RUNQ_CAP
 _Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a power of two");
 
-/* No other P: nobody to race with. */
-static inline bool alone(void)
-{
-	return load_relaxed(&sched.gomaxprocs) == 1;
-}
-
 /* ------------------------------------------------------------------ deque */
-
-/* The owner's change of the word from *w; false: somebody changed it, *w anew. */
-static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
-{
-	if (alone()) {
-		store_release(&d->word, to);
-		return true;
-	}
-	return cas_acqrel(&d->word, w, to);
-}
-
-static inline uint16_t d_head(uint64_t w) { return (uint16_t)(w >> 16); }
-static inline uint16_t d_tail(uint64_t w) { return (uint16_t)w; }
-static inline uint16_t d_count(uint64_t w) { return (uint16_t)(d_tail(w) - d_head(w)); }
-static inline uint64_t d_word(uint32_t tag, uint16_t head, uint16_t tail)
-{
-	return (uint64_t)tag << 32 | (uint64_t)head << 16 | tail;
-}
 
 /* Owner only. False: full. */
 static inline bool deque_push(struct deque *d, struct g *gp)
@@ -95,25 +71,6 @@ static inline bool deque_push(struct deque *d, struct g *gp)
 		                               (uint16_t)(d_tail(w) + 1))))
 			return true;
 	}
-}
-
-/* Owner only. */
-static inline struct g *deque_pop_newest(struct deque *d)
-{
-	uint64_t w = load_relaxed(&d->word);
-
-	while (d_head(w) != d_tail(w)) {
-		uint16_t tail = (uint16_t)(d_tail(w) - 1);
-		uint64_t to = d_word((uint32_t)(w >> 32) + 1, d_head(w), tail);
-
-		if (d_head(w) == tail)	/* the oldest as well: taken from that end */
-			to = d_word((uint32_t)(w >> 32) + 1, d_tail(w), d_tail(w));
-		/* Relaxed would do for what the owner wrote itself; acqrel
-		 * keeps later pushes behind earlier takes by thieves. */
-		if (deque_change(d, &w, to))
-			return load_relaxed(&d->slot[tail % CAP]);
-	}
-	return NULL;
 }
 
 /* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
@@ -150,66 +107,10 @@ static inline struct g *deque_pop_oldest(struct deque *d)
 
 /* ------------------------------------------------------------------- ring */
 
-/* Owner only. False: full. */
-static inline bool ring_push(struct ring *r, struct g *gp)
-{
-	/* acquire: consumers are done with the slot; pairs with cas_acqrel in
-	 * ring_take */
-	uint32_t h = load_acquire(&r->head);
-	uint32_t t = r->tail;
-
-	if (t - h >= CAP)
-		return false;
-	store_relaxed(&r->slot[t % CAP], gp);
-	/* release: publishes the slot and the G; pairs with load_acquire in ring_take */
-	store_release(&r->tail, t + 1);
-	return true;
-}
-
 /* Owner only: at least so many fit. */
 static inline uint32_t ring_room(const struct ring *r)
 {
 	return CAP - (r->tail - load_acquire(&r->head));
-}
-
-/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
- * Anybody. */
-static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
-{
-	for (;;) {
-		uint32_t h = load_acquire(&r->head);
-		/* acquire: the slots; pairs with store_release in ring_push */
-		uint32_t t = load_acquire(&r->tail);
-		uint32_t count = t - h;
-		uint32_t take = n ? n : count - count / 2;
-
-		if (count == 0)
-			return 0;
-		if (count > CAP)	/* head and tail are from different moments */
-			continue;
-		if (take > count)
-			take = count;
-		for (uint32_t i = 0; i < take; i++)
-			out[i] = load_relaxed(&r->slot[(h + i) % CAP]);
-		/* release: our copies are made; pairs with load_acquire in ring_push */
-		if (cas_acqrel(&r->head, &h, h + take))
-			return take;
-	}
-}
-
-/* Owner only. */
-static inline struct g *ring_pop(struct ring *r)
-{
-	struct g *gp;
-
-	if (alone()) {
-		if (r->head == r->tail)
-			return NULL;
-		gp = r->slot[r->head % CAP];
-		store_relaxed(&r->head, r->head + 1);
-		return gp;
-	}
-	return ring_take(r, &gp, 1) ? gp : NULL;
 }
 
 /* ----------------------------------------------------------- global queue */
@@ -334,7 +235,7 @@ static __attribute__((noinline)) void put_started_slow(struct p *pp, struct g *g
 	} while (!deque_push(&pp->started, gp));
 }
 
-static __attribute__((noinline)) void put_woken_slow(struct p *pp, struct g *gp)
+void runq_put_woken_slow(struct p *pp, struct g *gp)
 {
 	struct g *gs[CAP + 1];
 	uint32_t n = ring_take(&pp->woken, gs, 0);
@@ -347,26 +248,6 @@ void runq_put_started(struct p *pp, struct g *gp)
 {
 	if (!deque_push(&pp->started, gp))
 		put_started_slow(pp, gp);
-}
-
-void runq_put_woken(struct p *pp, struct g *gp)
-{
-	if (!ring_push(&pp->woken, gp))
-		put_woken_slow(pp, gp);
-}
-
-/* The owner's change of runnext; what was there. */
-static inline struct g *swap_next(struct p *pp, struct g *gp)
-{
-	if (alone()) {
-		struct g *old = load_relaxed(&pp->runnext);
-
-		store_relaxed(&pp->runnext, gp);
-		return old;
-	}
-	/* acqrel: publishes the G to a thief, and takes over what one left;
-	 * pairs with itself and with cas_acqrel in steal_next */
-	return exchange_acqrel(&pp->runnext, gp);
 }
 
 void runq_put_next(struct p *pp, struct g *gp)
@@ -389,8 +270,7 @@ static bool old_enough(struct p *pp)
 	return true;
 }
 
-/* A pick against the usual order. NULL: nothing there, pick as usual. */
-static __attribute__((noinline)) struct g *get_fair(struct p *pp)
+struct g *runq_get_fair(struct p *pp)
 {
 	struct g *gp = NULL;
 
@@ -411,21 +291,6 @@ static __attribute__((noinline)) struct g *get_fair(struct p *pp)
 		break;
 	}
 	return gp;
-}
-
-struct g *runq_get(struct p *pp, bool *inherit)
-{
-	struct g *gp;
-
-	*inherit = false;
-	if (__builtin_expect(--pp->fair_in == 0, 0) && (gp = get_fair(pp)))
-		return gp;
-	if (load_relaxed(&pp->runnext) && (gp = swap_next(pp, NULL))) {
-		*inherit = true;
-		return gp;
-	}
-	gp = deque_pop_newest(&pp->started);
-	return gp ? gp : ring_pop(&pp->woken);
 }
 
 void runq_drain(struct p *pp)

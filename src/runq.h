@@ -8,10 +8,7 @@
 
 /* Owner of the P only (the M that has it, or who holds a stopped P). */
 void runq_put_started(struct p *pp, struct g *gp);
-void runq_put_woken(struct p *pp, struct g *gp);
 void runq_put_next(struct p *pp, struct g *gp);	/* runs next; the last next is woken */
-/* The next to run; *inherit: it goes on with the slice of the one before. */
-struct g *runq_get(struct p *pp, bool *inherit);
 /* Moves everything to the global queue. sched.lock held. */
 void runq_drain(struct p *pp);
 
@@ -61,6 +58,150 @@ static inline void steal_order_next(struct steal_order *o)
 {
 	o->left--;
 	o->at = (o->at + o->stride) % o->n;
+}
+
+/* ------------------------------------------- the owner's side, inlined
+ *
+ * A switch is for the most part this. The protocols are explained in runq.c. */
+
+/* No other P: nobody to race with. */
+static inline bool runq_alone(void)
+{
+	return load_relaxed(&sched.gomaxprocs) == 1;
+}
+
+/* The owner's change of the word from *w; false: somebody changed it, *w anew. */
+static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
+{
+	if (runq_alone()) {
+		store_release(&d->word, to);
+		return true;
+	}
+	return cas_acqrel(&d->word, w, to);
+}
+
+static inline uint16_t d_head(uint64_t w) { return (uint16_t)(w >> 16); }
+static inline uint16_t d_tail(uint64_t w) { return (uint16_t)w; }
+static inline uint16_t d_count(uint64_t w) { return (uint16_t)(d_tail(w) - d_head(w)); }
+static inline uint64_t d_word(uint32_t tag, uint16_t head, uint16_t tail)
+{
+	return (uint64_t)tag << 32 | (uint64_t)head << 16 | tail;
+}
+
+/* Owner only. */
+static inline struct g *deque_pop_newest(struct deque *d)
+{
+	uint64_t w = load_relaxed(&d->word);
+
+	while (d_head(w) != d_tail(w)) {
+		uint16_t tail = (uint16_t)(d_tail(w) - 1);
+		uint64_t to = d_word((uint32_t)(w >> 32) + 1, d_head(w), tail);
+
+		if (d_head(w) == tail)	/* the oldest as well: taken from that end */
+			to = d_word((uint32_t)(w >> 32) + 1, d_tail(w), d_tail(w));
+		/* Relaxed would do for what the owner wrote itself; acqrel
+		 * keeps later pushes behind earlier takes by thieves. */
+		if (deque_change(d, &w, to))
+			return load_relaxed(&d->slot[tail % GORO_RUNQ_CAP]);
+	}
+	return NULL;
+}
+
+/* Owner only. False: full. */
+static inline bool ring_push(struct ring *r, struct g *gp)
+{
+	/* acquire: consumers are done with the slot; pairs with cas_acqrel in
+	 * ring_take */
+	uint32_t h = load_acquire(&r->head);
+	uint32_t t = r->tail;
+
+	if (t - h >= GORO_RUNQ_CAP)
+		return false;
+	store_relaxed(&r->slot[t % GORO_RUNQ_CAP], gp);
+	/* release: publishes the slot and the G; pairs with load_acquire in ring_take */
+	store_release(&r->tail, t + 1);
+	return true;
+}
+
+/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
+ * Anybody. */
+static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
+{
+	for (;;) {
+		uint32_t h = load_acquire(&r->head);
+		/* acquire: the slots; pairs with store_release in ring_push */
+		uint32_t t = load_acquire(&r->tail);
+		uint32_t count = t - h;
+		uint32_t take = n ? n : count - count / 2;
+
+		if (count == 0)
+			return 0;
+		if (count > GORO_RUNQ_CAP)	/* head and tail are from different moments */
+			continue;
+		if (take > count)
+			take = count;
+		for (uint32_t i = 0; i < take; i++)
+			out[i] = load_relaxed(&r->slot[(h + i) % GORO_RUNQ_CAP]);
+		/* release: our copies are made; pairs with load_acquire in ring_push */
+		if (cas_acqrel(&r->head, &h, h + take))
+			return take;
+	}
+}
+
+/* Owner only. */
+static inline struct g *ring_pop(struct ring *r)
+{
+	struct g *gp;
+
+	if (runq_alone()) {
+		if (r->head == r->tail)
+			return NULL;
+		gp = r->slot[r->head % GORO_RUNQ_CAP];
+		store_relaxed(&r->head, r->head + 1);
+		return gp;
+	}
+	return ring_take(r, &gp, 1) ? gp : NULL;
+}
+
+/* The queue is full: half of it goes to the global queue, and gp after it. */
+void runq_put_woken_slow(struct p *pp, struct g *gp);
+/* A pick against the usual order. NULL: nothing there, pick as usual. */
+struct g *runq_get_fair(struct p *pp);
+
+static inline void runq_put_woken(struct p *pp, struct g *gp)
+{
+	if (!ring_push(&pp->woken, gp))
+		runq_put_woken_slow(pp, gp);
+}
+
+/* The owner's change of runnext; what was there. */
+static inline struct g *swap_next(struct p *pp, struct g *gp)
+{
+	if (runq_alone()) {
+		struct g *old = load_relaxed(&pp->runnext);
+
+		store_relaxed(&pp->runnext, gp);
+		return old;
+	}
+	/* acqrel: publishes the G to a thief, and takes over what one left;
+	 * pairs with itself and with cas_acqrel in steal_next */
+	return exchange_acqrel(&pp->runnext, gp);
+}
+
+/* The next to run; *inherit: it goes on with the slice of the one before. */
+static inline struct g *runq_get(struct p *pp, bool *inherit)
+{
+	struct g *gp;
+
+	*inherit = false;
+	if (__builtin_expect(--pp->fair_in == 0, 0) && (gp = runq_get_fair(pp)))
+		return gp;
+	if (load_relaxed(&pp->runnext) && (gp = swap_next(pp, NULL))) {
+		*inherit = true;
+		return gp;
+	}
+	gp = deque_pop_newest(&pp->started);
+	return gp ? gp : ring_pop(&pp->woken);
 }
 
 #if GORO_CHECKS

@@ -201,7 +201,7 @@ struct m *sched_yield_local(struct m *mp)
 	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
 		return mp;
 	latency_ready(mp->p, gp);
-	if (load_relaxed(&sched.gomaxprocs) == 1) {
+	if (runq_alone()) {
 		runq_put_woken(mp->p, gp);
 	} else {
 		mp->after_fn = after_yield_local;

@@ -20,6 +20,14 @@
  * cold (its memory was given back; its guard is kept). Cold slots are linked by
  * index outside the stacks, since their memory is gone.
  *
+ * Fresh slots are taken from a region in batches. The first touch of a stack is a
+ * page fault, and with its guard that is nine tenths of what starting one more
+ * goroutine costs. So a program that has begun several batches has the next ones
+ * prepared, guarded and with their top page there, by a thread that has nothing
+ * else to do (stack_prepare), while it goes on with those it has; if it is quicker
+ * it begins an unprepared one. At most an eighth of what it has begun is prepared
+ * ahead.
+ *
  * From 8 MiB up slots start 1 MiB off a page table's reach (2 MiB), so that a
  * guard shares its page-table page with the top of the slot below it; otherwise
  * each parked goroutine would cost two.
@@ -45,13 +53,18 @@ struct region {
 	size_t slot_bytes;
 	int cls;
 	uint32_t slots;
-	uint32_t carved;	/* slots below have their guard; may be read without the lock */
-	uint32_t fresh;		/* the first that was never used; <= carved */
+	uint32_t carved;	/* slots below belong to batches; may be read without the lock */
 	uint8_t *state;		/* slot_state and flags, one a slot */
 	uint32_t *cold_next;	/* + 1, 0: end */
 	uint32_t cold;		/* + 1 */
 	struct region *next_cold;	/* in klass.cold */
 	bool in_cold;
+};
+
+/* Fresh slots [at, end), guarded. */
+struct batch {
+	struct region *region;
+	uint32_t at, end;
 };
 
 #define REGIONS_MAX (1 << 16)
@@ -62,8 +75,13 @@ static struct {
 	struct region *region[REGIONS_MAX];
 	uint32_t n;
 	struct {
-		struct region *current;	/* has fresh slots */
+		struct region *current;	/* has slots that are in no batch */
 		struct region *cold;	/* have cold slots */
+		struct batch fresh;	/* what is used next */
+		struct batch ready[STACK_AHEAD_MAX];	/* prepared */
+		uint32_t ready_n;
+		bool preparing;
+		uint32_t begun;		/* batches */
 	} klass[STACK_CLASSES];
 	size_t reserved;
 } stacks = { .lock = LOCK_INIT(RANK_STACK) };
@@ -184,19 +202,51 @@ static struct region *region_make(int cls)
 	return r;
 }
 
-/* stacks.lock held. Guards more of the fresh slots; false: none are left. */
-static bool region_carve(struct region *r)
+/* stacks.lock held. The next slots that are in no batch; false: no memory. */
+static bool batch_cut(int cls, struct batch *b)
 {
-	uint32_t n = r->slots - r->carved;
-	char *at = r->base + (size_t)r->carved * r->slot_bytes;
+	struct region *r = stacks.klass[cls].current;
+	uint32_t n;
 
-	if (n == 0)
+	if ((!r || r->carved == r->slots) && !(r = region_make(cls)))
 		return false;
+	n = r->slots - r->carved;
 	if (n > STACK_CARVE_BATCH)
 		n = STACK_CARVE_BATCH;
-	for (size_t i = os_guard(at, guard_bytes(r->slot_bytes), r->slot_bytes, n); i < n; i++)
-		r->state[r->carved + i] |= SLOT_UNGUARDED;
+	*b = (struct batch){ r, r->carved, r->carved + n };
 	store_relaxed(&r->carved, r->carved + n);
+	return true;
+}
+
+static char *slot_base(const struct region *r, uint32_t i)
+{
+	return r->base + (size_t)i * r->slot_bytes;
+}
+
+/* The batch is nobody else's. */
+static void batch_guard(const struct batch *b)
+{
+	const struct region *r = b->region;
+	size_t n = os_guard(slot_base(r, b->at), guard_bytes(r->slot_bytes), r->slot_bytes,
+	                    b->end - b->at);
+
+	for (size_t i = b->at + n; i < b->end; i++)
+		r->state[i] |= SLOT_UNGUARDED;
+}
+
+/* stacks.lock held. The batch to use next. */
+static bool batch_begin(int cls)
+{
+	struct batch *b = &stacks.klass[cls].fresh;
+
+	stacks.klass[cls].begun++;
+	if (stacks.klass[cls].ready_n > 0) {
+		*b = stacks.klass[cls].ready[--stacks.klass[cls].ready_n];
+		return true;
+	}
+	if (!batch_cut(cls, b))
+		return false;
+	batch_guard(b);
 	return true;
 }
 
@@ -239,15 +289,11 @@ static struct g *take_cold(int cls)
 /* stacks.lock held. */
 static struct g *take_fresh(int cls)
 {
-	struct region *r = stacks.klass[cls].current;
+	struct batch *b = &stacks.klass[cls].fresh;
 
-	for (;;) {
-		if (!r && !(r = region_make(cls)))
-			return NULL;
-		if (r->fresh < r->carved || region_carve(r))
-			return slot_use(r, r->fresh++);
-		r = NULL;
-	}
+	if (b->at == b->end && !batch_begin(cls))
+		return NULL;
+	return slot_use(b->region, b->at++);
 }
 
 size_t stack_take(int cls, struct g **out, size_t n)
@@ -265,6 +311,53 @@ size_t stack_take(int cls, struct g **out, size_t n)
 	lock_release(&stacks.lock);
 	return got;
 }
+
+/* ------------------------------------------------------------------- ahead */
+
+/* stacks.lock held. */
+static bool wants_more(int cls)
+{
+	uint32_t ahead = stacks.klass[cls].begun / 8;
+
+	if (ahead > STACK_AHEAD_MAX)
+		ahead = STACK_AHEAD_MAX;
+	return os_many_cpus && os_guard_kind == OS_GUARD_MARKER && !stacks.klass[cls].preparing &&
+	       stacks.klass[cls].ready_n < ahead;
+}
+
+bool stack_wants_more(void)
+{
+	bool wants;
+
+	lock_acquire(&stacks.lock);
+	wants = wants_more(stack_default_class);
+	lock_release(&stacks.lock);
+	return wants;
+}
+
+bool stack_prepare(void)
+{
+	int cls = stack_default_class;
+	struct batch b;
+	bool any;
+
+	lock_acquire(&stacks.lock);
+	any = wants_more(cls) && batch_cut(cls, &b);
+	stacks.klass[cls].preparing = any;
+	lock_release(&stacks.lock);
+	if (!any)
+		return false;
+	batch_guard(&b);
+	os_populate(slot_base(b.region, b.at + 1) - os_page_bytes, os_page_bytes,
+	            b.region->slot_bytes, b.end - b.at);
+	lock_acquire(&stacks.lock);
+	stacks.klass[cls].ready[stacks.klass[cls].ready_n++] = b;
+	stacks.klass[cls].preparing = false;
+	lock_release(&stacks.lock);
+	return true;
+}
+
+/* ---------------------------------------------------------------- and back */
 
 static struct region *region_of(const void *addr)
 {

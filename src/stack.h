@@ -25,6 +25,11 @@ size_t stack_class_bytes(int cls);
  * is no memory. */
 size_t stack_take(int cls, struct g **out, size_t n);
 
+/* Stacks of the default class are to be prepared ahead of their use: whoever has
+ * time calls stack_prepare until it says that there is nothing to do. */
+bool stack_wants_more(void);
+bool stack_prepare(void);
+
 /* Gives the memory of n stacks, with the Gs in them, back to the system. */
 void stack_give_back(struct g **gs, size_t n);
 
