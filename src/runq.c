@@ -41,9 +41,14 @@
  * world is stopped, and whoever owns a P afterwards got it under sched.lock, so
  * owner and thieves always agree on it.
  *
- * The global queue is a list under sched.lock; or rather two, of those that run
- * anywhere and of those that bring their own M (preempt.c), which must be found
- * at once when no other M is to be had. Turns keep them in one order.
+ * The global queue is a list under sched.lock; or rather three: of those that run
+ * anywhere; of those that bring their own M (preempt.c), which must be found at
+ * once when no other M is to be had; and of started ones, the old half of a P's
+ * that was full. Turns keep them in one order. Started ones are taken when a P has
+ * nothing else, or by the clock as from its own: were they taken in turn with the
+ * woken, each would open another subtree, whose started ones fill the P's queue
+ * again, and a tree that once overflowed would be walked breadth first from then
+ * on (skynet: 40,000 alive at a time instead of 60).
  */
 #include "runq.h"
 
@@ -97,6 +102,12 @@ static uint32_t deque_take_oldest(struct deque *d, struct g **out, uint32_t n)
 	}
 }
 
+/* Owner only: at least so many fit. */
+static inline uint32_t deque_room(const struct deque *d)
+{
+	return CAP - d_count(load_relaxed(&d->word));
+}
+
 /* (What out holds when nothing was taken is a failed try's: not to be used.) */
 static inline struct g *deque_pop_oldest(struct deque *d)
 {
@@ -115,52 +126,50 @@ static inline uint32_t ring_room(const struct ring *r)
 
 /* ----------------------------------------------------------- global queue */
 
-static void list_put(struct gqueue *q, struct g *head, struct g *tail, size_t n)
+static void list_put(struct gqueue *q, struct g *gp)
 {
-	tail->link = NULL;
+	gp->link = NULL;
 	if (q->tail)
-		q->tail->link = head;
+		q->tail->link = gp;
 	else
-		q->head = head;
-	q->tail = tail;
-	store_relaxed(&q->n, q->n + n);
+		q->head = gp;
+	q->tail = gp;
+	store_relaxed(&q->n, q->n + 1);
+	store_relaxed(&sched.queued, sched.queued + 1);
 }
 
 static struct g *list_pop(struct gqueue *q)
 {
 	struct g *gp = q->head;
 
-	if (!gp)
-		return NULL;
 	q->head = gp->link;
 	if (!q->head)
 		q->tail = NULL;
 	store_relaxed(&q->n, q->n - 1);
+	store_relaxed(&sched.queued, sched.queued - 1);
 	if (gp->queue_seq == 0)
 		store_relaxed(&sched.urgent_n, sched.urgent_n - 1);
 	gp->link = NULL;
 	return gp;
 }
 
-/* One turn for the whole list: they came together. */
-void globq_put_list(struct g *head, struct g *tail, size_t n)
-{
-	uint64_t seq = ++sched.queue_seq;
-
-	check(lock_is_held(&sched.lock));
-	for (struct g *gp = head;; gp = gp->link) {
-		gp->queue_seq = seq;
-		if (gp == tail)
-			break;
-	}
-	list_put(&sched.runq, head, tail, n);
-}
-
 void globq_put(struct g *gp)
 {
 	check(lock_is_held(&sched.lock));
 	gp->queue_seq = ++sched.queue_seq;
-	list_put(gp->locked_m ? &sched.bound : &sched.runq, gp, gp, 1);
+	list_put(gp->locked_m ? &sched.bound : &sched.runq, gp);
+}
+
+/* One turn for all: they came together. */
+static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n)
+{
+	uint64_t seq = ++sched.queue_seq;
+
+	check(lock_is_held(&sched.lock));
+	for (uint32_t i = 0; i < n; i++) {
+		gs[i]->queue_seq = seq;
+		list_put(q, gs[i]);
+	}
 }
 
 /* Turns begin at 1; these have turn 0. Among themselves the last comes first: there are
@@ -176,54 +185,65 @@ void globq_put_urgent(struct g *gp)
 	if (!q->tail)
 		q->tail = gp;
 	store_relaxed(&q->n, q->n + 1);
+	store_relaxed(&sched.queued, sched.queued + 1);
 	store_relaxed(&sched.urgent_n, sched.urgent_n + 1);
 }
 
 struct g *globq_take_bound(void)
 {
 	check(lock_is_held(&sched.lock));
-	return list_pop(&sched.bound);
+	return sched.bound.head ? list_pop(&sched.bound) : NULL;
 }
 
-/* The one whose turn it is. */
-static struct g *globq_pop(void)
+/* The one whose first has waited longest, or NULL. */
+static struct gqueue *whose_turn(bool started)
 {
-	const struct g *bound = sched.bound.head, *free = sched.runq.head;
+	struct gqueue *all[] = { &sched.bound, &sched.runq, &sched.started };
+	struct gqueue *first = NULL;
 
-	if (bound && (!free || bound->queue_seq < free->queue_seq))
-		return list_pop(&sched.bound);
-	return list_pop(&sched.runq);
+	for (int i = 0; i < 2 + started; i++)
+		if (all[i]->head && (!first || all[i]->head->queue_seq < first->head->queue_seq))
+			first = all[i];
+	return first;
 }
 
-struct g *globq_get(struct p *pp)
+/* The rest of a share goes where its kind waits, which is no longer than that of
+ * the P that was full. Off the list first: once pushed it may run, end and be
+ * reused. */
+struct g *globq_get(struct p *pp, bool started)
 {
-	size_t n = sched.runq.n / (size_t)sched.gomaxprocs + 1;
-	struct g *gp = globq_pop();
+	struct gqueue *q = whose_turn(started);
+	struct g *gp = q ? list_pop(q) : NULL, *gs[CAP];
+	size_t n = q ? q->n / (size_t)sched.gomaxprocs : 0;
+	uint32_t got = 0;
 
 	check(lock_is_held(&sched.lock));
-	if (n > ring_room(&pp->woken) / 2)
-		n = ring_room(&pp->woken) / 2;
-	/* Off the list first: once pushed it may run, end and be reused. */
-	while (n > 1 && sched.runq.head) {
-		ring_push(&pp->woken, list_pop(&sched.runq));
-		n--;
+	if (q == &sched.runq) {
+		if (n > ring_room(&pp->woken) / 2)
+			n = ring_room(&pp->woken) / 2;
+		while (n-- > 0)
+			ring_push(&pp->woken, list_pop(q));
+	} else if (q == &sched.started) {
+		if (n > deque_room(&pp->started) / 2)
+			n = deque_room(&pp->started) / 2;
+		while (got < n)
+			gs[got++] = list_pop(q);
+		while (got > 0)			/* the oldest is to run first */
+			deque_push(&pp->started, gs[--got]);
 	}
 	return gp;
 }
 
 /* ------------------------------------------------------------ a P's queues */
 
-static void put_list(struct g **gs, uint32_t n)
+static void put_global(struct gqueue *q, struct g **gs, uint32_t n)
 {
-	for (uint32_t i = 0; i + 1 < n; i++)
-		gs[i]->link = gs[i + 1];
 	lock_acquire(&sched.lock);
-	globq_put_list(gs[0], gs[n - 1], n);
+	globq_put_all(q, gs, n);
 	lock_release(&sched.lock);
 }
 
-/* The old half of a full queue goes to the global queue, and gp after it where
- * order matters. */
+/* The old half of a full queue goes to the global queue. */
 static __attribute__((noinline)) void put_started_slow(struct p *pp, struct g *gp)
 {
 	do {
@@ -231,17 +251,18 @@ static __attribute__((noinline)) void put_started_slow(struct p *pp, struct g *g
 		uint32_t n = deque_take_oldest(&pp->started, gs, 0);
 
 		if (n > 0)
-			put_list(gs, n);
+			put_global(&sched.started, gs, n);
 	} while (!deque_push(&pp->started, gp));
 }
 
+/* .. and gp after it, where order matters. */
 void runq_put_woken_slow(struct p *pp, struct g *gp)
 {
 	struct g *gs[CAP + 1];
 	uint32_t n = ring_take(&pp->woken, gs, 0);
 
 	gs[n++] = gp;
-	put_list(gs, n);
+	put_global(&sched.runq, gs, n);
 }
 
 void runq_put_started(struct p *pp, struct g *gp)
@@ -260,13 +281,13 @@ void runq_put_next(struct p *pp, struct g *gp)
 
 /* Running the oldest started goroutine opens another subtree beside the one that
  * is being walked, so that is done by the clock and not by the count. */
-static bool old_enough(struct p *pp)
+static bool old_enough(int64_t *last)
 {
 	int64_t now = load_relaxed(&sched.coarse_now);
 
-	if (now - pp->oldest_at < OLDEST_STARTED_NS)
+	if (now - *last < OLDEST_STARTED_NS)
 		return false;
-	pp->oldest_at = now;
+	*last = now;
 	return true;
 }
 
@@ -280,14 +301,14 @@ struct g *runq_get_fair(struct p *pp)
 		if (globq_length() == 0)
 			break;
 		lock_acquire(&sched.lock);
-		gp = globq_get(pp);
+		gp = globq_get(pp, old_enough(&pp->global_at));
 		lock_release(&sched.lock);
 		break;
 	case 1:
 		gp = ring_pop(&pp->woken);
 		break;
 	case 2:
-		gp = old_enough(pp) ? deque_pop_oldest(&pp->started) : NULL;
+		gp = old_enough(&pp->oldest_at) ? deque_pop_oldest(&pp->started) : NULL;
 		break;
 	}
 	return gp;
@@ -301,9 +322,10 @@ void runq_drain(struct p *pp)
 
 	if (next)
 		globq_put(next);
-	while ((n = ring_take(&pp->woken, gs, CAP)) || (n = deque_take_oldest(&pp->started, gs, CAP)))
-		for (uint32_t i = 0; i < n; i++)
-			globq_put(gs[i]);
+	while ((n = ring_take(&pp->woken, gs, CAP)))
+		globq_put_all(&sched.runq, gs, n);
+	while ((n = deque_take_oldest(&pp->started, gs, CAP)))
+		globq_put_all(&sched.started, gs, n);
 }
 
 /*

@@ -33,15 +33,15 @@ struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, boo
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
 void globq_put_urgent(struct g *gp);	/* before all that had their turn given */
-void globq_put_list(struct g *head, struct g *tail, size_t n);
 /* The first that brings its own M. */
 struct g *globq_take_bound(void);
-/* One to run, and a fair share of the rest into pp's queue. */
-struct g *globq_get(struct p *pp);
+/* One to run, and a fair share of the rest into pp's queue. started: also those
+ * that overflowed from somewhere before they ran. */
+struct g *globq_get(struct p *pp, bool started);
 
 static inline size_t globq_length(void)
 {
-	return load_relaxed(&sched.runq.n) + load_relaxed(&sched.bound.n);
+	return load_relaxed(&sched.queued);
 }
 
 /* Visits 0..n-1 once each, from a random start, by a random stride that has no

@@ -50,10 +50,13 @@ static inline void after_run(struct m *mp)
 	void (*after)(struct m *, struct g *) = mp->after_fn;
 	struct g *old = mp->after_g;
 
+	if (!old)
+		return;
+	mp->after_g = NULL;
+	/* release: its context is whole; pairs with load_acquire in dump.c */
+	store_release(&old->mp, NULL);
 	if (after) {
 		mp->after_fn = NULL;
-		/* release: its context is whole; pairs with load_acquire in dump.c */
-		store_release(&old->mp, NULL);
 		after(mp, old);
 	}
 }
@@ -201,12 +204,11 @@ struct m *sched_yield_local(struct m *mp)
 	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
 		return mp;
 	latency_ready(mp->p, gp);
-	if (runq_alone()) {
+	mp->after_g = gp;
+	if (runq_alone())	/* nobody can take it before it is at rest */
 		runq_put_woken(mp->p, gp);
-	} else {
+	else
 		mp->after_fn = after_yield_local;
-		mp->after_g = gp;
-	}
 	return switch_from(mp, gp, next, false);
 }
 
@@ -248,7 +250,7 @@ static struct g *take_global(struct p *pp)
 
 	if (globq_length() != 0) {
 		lock_acquire(&sched.lock);
-		gp = globq_get(pp);
+		gp = globq_get(pp, true);
 		lock_release(&sched.lock);
 	}
 	return gp;

@@ -297,7 +297,8 @@ struct p {
 	/* The owner M's, read by sysmon. */
 	uint32_t fair_in;	/* picks left until a fair one */
 	uint32_t fair_turn;
-	int64_t oldest_at;	/* when the oldest started was last picked */
+	int64_t oldest_at;	/* when the oldest started was last picked: here .. */
+	int64_t global_at;	/* .. and from the global queue */
 	uint32_t latency_skip;	/* goroutines made ready until one is timed */
 	uint64_t id_next, id_end;
 	struct g *gfree;	/* dead goroutines of the default size */
@@ -345,8 +346,10 @@ struct sched {
 	struct lock lock;
 
 	/* Under lock; the counts may be read without. */
-	struct gqueue runq;	/* the global queue: those that run anywhere .. */
-	struct gqueue bound;	/* .. and those that bring their own M */
+	struct gqueue runq;	/* the global queue: those that run anywhere, .. */
+	struct gqueue bound;	/* .. those that bring their own M, .. */
+	struct gqueue started;	/* .. and those that were started and have not run */
+	size_t queued;		/* in all three */
 	uint64_t queue_seq;	/* turns given out */
 	size_t urgent_n;	/* first in the queue: the poller's; written under lock */
 	struct m *idle_m;

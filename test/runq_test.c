@@ -87,8 +87,27 @@ TEST(overflow_moves_the_older_half)
 	for (int i = 0; i <= CAP; i++)
 		runq_put_started(pp, &gs[i]);
 	CHECK_EQ(globq_length(), CAP / 2);
-	CHECK(sched.runq.head == &gs[0]);
+	CHECK(sched.started.head == &gs[0]);
 	CHECK_EQ(runq_length(pp), CAP / 2 + 1);
+}
+
+/* By the clock, or when there is nothing else; in their turn then, and in order. */
+TEST(overflowed_ones_wait_for_an_idle_p)
+{
+	struct p *pp = make_p(0), *other = make_p(1);
+	struct g *gs = make_gs(CAP + 2);
+
+	for (int i = 0; i <= CAP; i++)
+		runq_put_started(pp, &gs[i]);
+	lock_acquire(&sched.lock);
+	CHECK(globq_get(other, false) == NULL);
+	globq_put(&gs[CAP + 1]);
+	CHECK(globq_get(other, false) == &gs[CAP + 1]);
+	globq_put(&gs[CAP + 1]);
+	CHECK(globq_get(other, true) == &gs[0]);
+	lock_release(&sched.lock);
+	for (size_t i = 1, n = runq_length(other); i <= n; i++)
+		CHECK(get(other) == &gs[i]);
 }
 
 TEST(steal_takes_half)
@@ -231,8 +250,8 @@ TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
 	for (int i = 0; i < THIEVES; i++)
 		pthread_join(t[i], NULL);
 	lock_acquire(&sched.lock);
-	while (sched.runq.head)
-		saw(globq_get(victim));
+	while (globq_length() > 0)
+		saw(globq_get(victim, true));
 	lock_release(&sched.lock);
 	drain(victim);
 	for (size_t i = 0; i < n; i++)

@@ -84,8 +84,10 @@ TEST(prepared_ones_are_used_next)
 
 	if (!os_many_cpus || os_guard_kind != OS_GUARD_MARKER)
 		SKIP("one CPU, or no guard markers");
-	/* The slot above the last one is the first of those to be prepared. */
-	first = (struct g *)((char *)old[STACK_CARVE_BATCH * 8 - 1] + STACK_DEFAULT_BYTES);
+	/* The slot above the last one is the first of those to be prepared; their
+	 * colours come round. */
+	first = (struct g *)((char *)old[STACK_CARVE_BATCH * 8 - 4] +
+	                     4 * (STACK_DEFAULT_BYTES + os_page_bytes));
 	CHECK(!is_there(first));
 	CHECK(stack_prepare());
 	if (!is_there(first))
