@@ -117,17 +117,6 @@ void goro_set_name(const char *name)
 	rt_exit(mp);
 }
 
-void goro_gosched(void)
-{
-	struct m *mp = rt_enter_free();
-
-	if (unlikely(mp->is_foreign))
-		os_yield();
-	else
-		mp = sched_yield_local(mp);
-	rt_exit_free(mp);
-}
-
 /* A plain thread is its own goroutine's thread anyway; it only counts. */
 void goro_lock_os_thread(void)
 {

@@ -34,6 +34,8 @@
  */
 #include "runtime.h"
 
+#include <goro.h>
+
 #include "fd.h"
 #include "latency.h"
 #include "netpoll.h"
@@ -191,7 +193,7 @@ static void after_yield_global(struct m *mp, struct g *gp)
 }
 
 /* The next is chosen before this goroutine is queued, so it is another one. */
-struct m *sched_yield_local(struct m *mp)
+static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 {
 	struct g *gp = mp->curg, *next;
 	bool inherit;
@@ -210,6 +212,23 @@ struct m *sched_yield_local(struct m *mp)
 	else
 		mp->after_fn = after_yield_local;
 	return switch_from(mp, gp, next, false);
+}
+
+struct m *sched_yield_local(struct m *mp)
+{
+	return yield_local(mp);
+}
+
+/* Here, so that the switch is in it: a call less. */
+void goro_gosched(void)
+{
+	struct m *mp = rt_enter_free();
+
+	if (unlikely(mp->is_foreign))
+		os_yield();
+	else
+		mp = yield_local(mp);
+	rt_exit_free(mp);
 }
 
 struct m *sched_yield_global(struct m *mp)
