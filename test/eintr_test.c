@@ -597,14 +597,26 @@ static void start_usr1(struct later *l, int64_t ns, int *tid)
 	later_start(l, ns, send_usr1, tid);
 }
 
+static int paused;
+
+/* A signal that comes before the pause does not end it: so again and again. */
+static void send_usr1_until_paused(void *arg)
+{
+	do {
+		send_usr1(arg);
+		usleep(50000);
+	} while (!load_relaxed(&paused));
+}
+
 CALL_TEST(pause_)
 {
 	struct later l;
-	int tid;
+	int tid = (int)syscall(SYS_gettid);
 
 	signal(SIGUSR1, on_usr1);
-	start_usr1(&l, ns, &tid);
+	later_start(&l, ns, send_usr1_until_paused, &tid);
 	CHECK_ERRNO(pause(), EINTR);
+	store_relaxed(&paused, 1);
 	CHECK_EQ(load_relaxed(&seen_signal), SIGUSR1);
 	pthread_join(l.thread, NULL);
 }
