@@ -45,6 +45,10 @@
  * and there were so many, for this long. */
 #define STEAL_LOADED_NS    1000000
 #define STEAL_LOADED_LOOKS 8
+/* .. on trial for this long; when it was for nothing, the next time after twice as
+ * long, up to this. */
+#define STEAL_TRIAL_NS      1000000
+#define STEAL_LOADED_MAX_NS 64000000
 /* While others get through their work quickly, a thief looks this often: about
  * what waking it takes. */
 #define DOZE_NS 50000

@@ -52,6 +52,8 @@
  */
 #include "runq.h"
 
+#include "os.h"
+#include "steal.h"
 #include "throw.h"
 
 #define CAP GORO_RUNQ_CAP
@@ -291,10 +293,25 @@ static bool old_enough(int64_t *last)
 	return true;
 }
 
+/* What was stolen goes back: to the global queue, from where the others take it while
+ * this P's M pauses. */
+static void fold(struct p *pp)
+{
+	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->folds = true;
+	lock_acquire(&sched.lock);
+	runq_drain(pp);
+	lock_release(&sched.lock);
+}
+
 struct g *runq_get_fair(struct p *pp)
 {
 	struct g *gp = NULL;
 
+	if (pp->trial.from && steal_failed(pp, os_now())) {
+		fold(pp);
+		return NULL;
+	}
 	pp->fair_in = FAIR_PERIOD_PICKS / 3 + (pp->fair_turn % 3 == 0);
 	switch (pp->fair_turn++ % 3) {
 	case 0:

@@ -375,6 +375,10 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 				return NULL;
 			continue;
 		}
+		if (unlikely(mp->p->folds)) {
+			mp->p->folds = false;
+			steal_doze(mp, os_now());
+		}
 		timers_run(mp, mp->p, 0);
 		if (unlikely(netpoll_due()) && (gp = netpoll_look(mp)))
 			return gp;

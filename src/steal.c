@@ -14,10 +14,8 @@
  *	- the oldest woken, too, if at the rate at which its P gets through them
  *	  those that wait need longer than that;
  *	- runnext, if its P has not switched for as long;
- *	- anything, of a P at which somebody waited at most of the looks for
- *	  STEAL_LOADED_NS. Pairs that talk to each other are parted by this, but
- *	  the one that moved draws the other after it, and there are then fewer
- *	  on the loaded P.
+ *	- anything, on trial, of a P at which somebody waited at most of the looks
+ *	  for STEAL_LOADED_NS.
  *
  * A thief cannot know how long something waits without the owner writing a time
  * beside it, which would cost each start and wake a look at the clock. So thieves
@@ -25,6 +23,16 @@
  * there at a later look has waited since. Any thief may go on from any other's
  * notes. Notes are words written without order; a torn one makes a thief take
  * something a little early or late.
+ *
+ * On trial
+ *
+ * A P that always has somebody waiting and gets through them quickly may have two
+ * pairs that talk to each other, and a second P would do twice as much: the one of
+ * a pair that moves draws the other after it. Or it may have five that all talk to
+ * one, and a second P would only take it away from the first all the time. It
+ * cannot be told which, so it is tried, and measured: if both together do not
+ * switch a quarter more often than the one did alone, the thief's queues go back
+ * by way of the global queue ("fold"), and the next try comes after twice the time.
  *
  * Spinning and dozing
  *
@@ -80,21 +88,74 @@ static bool is_slow(struct seen *s, uint32_t head, uint32_t count, int64_t now)
 	return false;
 }
 
-/* Whether somebody waited at most of the looks of the last while. */
-static bool is_loaded(struct p *from, bool any, int64_t now)
+/* Events in a time, a millisecond. */
+static uint64_t rate(uint64_t n, int64_t ns)
+{
+	return ns > 0 ? n * 1000000 / (uint64_t)ns : 0;
+}
+
+/* Whether somebody waited at most of the looks of the last while; and how often the
+ * P switched in it. */
+static bool is_loaded(struct p *from, bool any, uint64_t switches, int64_t now, uint64_t *per_ms)
 {
 	struct seen *s = &from->seen_load;
 	uint64_t looks = load_relaxed(&s->what) + (1ull << 32) + any;
+	int64_t since = now - load_relaxed(&s->at);
+	int64_t wait = load_relaxed(&from->load_wait);
 	bool loaded;
 
-	if (now - load_relaxed(&s->at) < STEAL_LOADED_NS) {
+	if (since < (wait ? wait : STEAL_LOADED_NS)) {
 		store_relaxed(&s->what, looks);
 		return false;
 	}
+	*per_ms = rate(switches - load_relaxed(&from->seen_load_switches), since);
 	loaded = 2 * (uint32_t)looks > looks >> 32 && looks >> 32 >= STEAL_LOADED_LOOKS;
 	store_relaxed(&s->what, 0);
 	store_relaxed(&s->at, now);
+	store_relaxed(&from->seen_load_switches, switches);
 	return loaded;
+}
+
+/* ---------------------------------------------------------------- on trial */
+
+static uint64_t switches_of(const struct p *pp, const struct p *from)
+{
+	return load_relaxed(&pp->count.switches) + load_relaxed(&from->count.switches);
+}
+
+/* What comes is not to be measured together with what was. */
+static void look_anew(struct p *from, int64_t now)
+{
+	store_relaxed(&from->seen_load.what, 0);
+	store_relaxed(&from->seen_load.at, now);
+	store_relaxed(&from->seen_load_switches, load_relaxed(&from->count.switches));
+}
+
+static void trial_begin(struct p *pp, struct p *from, int64_t now, uint64_t per_ms)
+{
+	pp->trial = (struct trial){ .from = from, .at = now, .before = per_ms,
+	                            .switches = switches_of(pp, from) };
+}
+
+bool steal_failed(struct p *pp, int64_t now)
+{
+	struct trial t = pp->trial;
+	int64_t wait = load_relaxed(&t.from->load_wait);
+
+	if (now - t.at < STEAL_TRIAL_NS)
+		return false;
+	pp->trial.from = NULL;
+	look_anew(t.from, now);
+	if (4 * rate(switches_of(pp, t.from) - t.switches, now - t.at) >= 5 * t.before) {
+		store_relaxed(&t.from->load_wait, 0);
+		return false;
+	}
+	wait = wait ? 2 * wait : 2 * STEAL_LOADED_NS;
+	if (wait > STEAL_LOADED_MAX_NS)
+		wait = STEAL_LOADED_MAX_NS;
+	store_relaxed(&t.from->load_wait, wait);
+	store_relaxed(&pp->load_wait, wait);	/* it may be the other way about next time */
+	return true;
 }
 
 /* ------------------------------------------------------------------ a look */
@@ -108,13 +169,20 @@ struct g *steal_from(struct p *pp, struct p *from, int64_t now)
 	bool woken = is_slow(&from->seen_woken, look.woken_head, look.woken, now);
 	bool next = has_waited(&from->seen_next,
 	                       look.next ? (uint64_t)(uintptr_t)look.next ^ look.switches << 48 : 0, now);
-	bool loaded = is_loaded(from, any, now);
+	uint64_t per_ms = 0;
+	bool loaded = is_loaded(from, any, look.switches, now, &per_ms);
+	struct g *gp;
 
 	if (!os_many_cpus)
-		loaded = next = true;
-	if (started || woken || (any && loaded) || next)
-		return runq_steal(pp, from, started || loaded, woken || loaded, next);
-	return NULL;
+		return runq_steal(pp, from, true, true, true);
+	if (started || woken || next)
+		return runq_steal(pp, from, started, woken, next);
+	if (!loaded || !any)
+		return NULL;
+	gp = runq_steal(pp, from, true, true, false);
+	if (gp)
+		trial_begin(pp, from, now, per_ms);
+	return gp;
 }
 
 /* Work goes through this P: it has some, or has switched since the last look. */
@@ -150,7 +218,7 @@ static struct g *look_around(struct m *mp, int64_t now, bool *moving)
 	return NULL;
 }
 
-static void doze(struct m *mp, int64_t now)
+void steal_doze(struct m *mp, int64_t now)
 {
 	int64_t ns = timers_earliest() - now;
 
@@ -180,7 +248,7 @@ struct g *steal_work(struct m *mp)
 			if (pause < 256)
 				pause *= 2;
 		} else if (moving && os_many_cpus && load_relaxed(&sched.spinning) == 1) {
-			doze(mp, now);
+			steal_doze(mp, now);
 			if ((gp = netpoll_look(mp)))
 				return gp;
 		} else {

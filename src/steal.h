@@ -11,6 +11,12 @@
  * The M has a P and is spinning. */
 struct g *steal_work(struct m *mp);
 
+/* For a while, or until the next timer. The M has a P. */
+void steal_doze(struct m *mp, int64_t now);
+
+/* pp has stolen on trial, which is over and was for nothing: it is to fold. */
+bool steal_failed(struct p *pp, int64_t now);
+
 /* One look: what is worth taking from there for pp, whose owner we are. */
 struct g *steal_from(struct p *pp, struct p *from, int64_t now);
 

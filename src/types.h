@@ -283,6 +283,14 @@ struct latency {
 	uint64_t count[LATENCY_BUCKETS];
 };
 
+/* Stealing on trial: see steal.c. */
+struct trial {
+	struct p *from;		/* NULL: none */
+	int64_t at;
+	uint64_t switches;	/* of both Ps, at the start */
+	uint64_t before;	/* of that P, a millisecond */
+};
+
 /* A thief's note. */
 struct seen {
 	uint64_t what;
@@ -318,7 +326,12 @@ struct p {
 
 	/* Thieves': what they saw here. See steal.c. */
 	_Alignas(CACHE_LINE) struct seen seen_started, seen_woken, seen_next, seen_load;
-	uint64_t seen_switches;
+	uint64_t seen_switches, seen_load_switches;
+	int64_t load_wait;	/* before the next trial; 0: the shortest */
+
+	/* The owner M's: what it stole on trial, and whether it is to give it back. */
+	struct trial trial;
+	bool folds;
 
 	/* Under sched.lock. */
 	struct p *link;		/* sched.idle_p or sched.need_m */

@@ -143,6 +143,49 @@ TEST(a_p_that_always_has_somebody_waiting_gives_some_away)
 	CHECK(taken);
 }
 
+/* Lets a P that has two waiting run them quickly until some are taken on trial, and
+ * then both, so many switches in ten microseconds instead of a hundred; whether what
+ * was taken is then to be given back. */
+static bool try_out(unsigned switches)
+{
+	static int64_t at;
+	bool back = false;
+
+	for (; runq_length(from) < 2;)
+		runq_put_woken(from, &gs[0]);
+	for (; !mine->trial.from; at += 10 * US) {
+		CHECK(at < 10000000 * US);
+		if (look(at))
+			continue;
+		for (int k = 0; k < 100; k++) {
+			run_one();
+			runq_put_woken(from, &gs[k % 4]);
+		}
+	}
+	for (; mine->trial.from; at += 10 * US) {
+		count_up(&mine->count.switches, switches);
+		back = steal_failed(mine, 1000000 * US + at);
+	}
+	while (!runq_empty(mine))
+		runq_get(mine, &(bool){ false });
+	return back;
+}
+
+TEST(what_did_not_help_is_given_back)
+{
+	set_up();
+	CHECK(!try_out(190));
+	CHECK_EQ(from->load_wait, 0);
+	CHECK(try_out(110));
+	CHECK_EQ(from->load_wait, 2 * STEAL_LOADED_NS);
+	CHECK(try_out(110));
+	CHECK_EQ(from->load_wait, 4 * STEAL_LOADED_NS);
+	for (int i = 0; i < 20; i++)
+		try_out(90);
+	CHECK_EQ(from->load_wait, STEAL_LOADED_MAX_NS);
+	CHECK(!try_out(200));
+}
+
 TEST(runnext_is_left_while_its_p_switches)
 {
 	set_up();
