@@ -316,12 +316,18 @@ size_t stack_take(int cls, struct g **out, size_t n)
 	size_t got = 0;
 
 	lock_acquire(&stacks.lock);
-	for (; got < n; got++) {
+	while (got < n) {
 		struct g *gp = take_cold(cls);
 
-		if (!gp && !(gp = take_fresh(cls)))
+		if (gp || (gp = take_fresh(cls))) {
+			out[got++] = gp;
+		} else if (stacks.klass[cls].preparing) {
+			lock_release(&stacks.lock);	/* the last are on their way */
+			os_yield();
+			lock_acquire(&stacks.lock);
+		} else {
 			break;
-		out[got] = gp;
+		}
 	}
 	lock_release(&stacks.lock);
 	return got;
