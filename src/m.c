@@ -165,7 +165,7 @@ static size_t tls_bytes(void)
 
 /* The thread starts with all signals blocked, so that none finds it without
  * its M; preempt_thread_init gives it the mask of the program's start. */
-static void m_make(void)
+static int m_make(void)
 {
 	struct m *mp = m_alloc();
 	pthread_attr_t attr;
@@ -173,14 +173,15 @@ static void m_make(void)
 	int error;
 
 	if (!mp)
-		throw("out of memory for a thread");
+		return ENOMEM;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
 	error = pthread_create(&thread, &attr, m_thread, mp);
 	pthread_attr_destroy(&attr);
 	if (error)
-		thread_failed(error);
+		m_free(mp);
+	return error;
 }
 
 static void check_limit(void)
@@ -193,6 +194,23 @@ static void check_limit(void)
 	n = snprintf(line, sizeof line, "runtime: program exceeds %d-thread limit\n", THREADS_MAX);
 	os_write(STDERR_FILENO, line, (size_t)n);
 	throw("thread exhaustion");
+}
+
+/* No thread could be made. A spare one the program can do without. */
+static void make_failed(int error)
+{
+	bool needed;
+
+	lock_acquire(&sched.lock);
+	sched.m_starting--;
+	store_relaxed(&sched.m_n, sched.m_n - 1);
+	sched.m_created--;
+	needed = sched.need_m_n > sched.m_starting;
+	if (!needed)
+		store_relaxed(&sched.want_spare, 0);
+	lock_release(&sched.lock);
+	if (needed)
+		thread_failed(error);
 }
 
 static void *spawner_thread(void *arg)
@@ -211,8 +229,11 @@ static void *spawner_thread(void *arg)
 		}
 		lock_release(&sched.lock);
 		if (make) {
+			int error;
+
 			check_limit();
-			m_make();
+			if ((error = m_make()))
+				make_failed(error);
 		} else if (!stack_prepare()) {
 			note_sleep(&spawner_note);
 		}

@@ -6,6 +6,9 @@
 #include <fenv.h>
 #include <goro.h>
 #include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "atomic.h"
 #include "await.h"
@@ -326,6 +329,34 @@ GO_TEST(one_that_starts_others_without_pause_gives_way)
 	goro_chan_close(wake);
 	goro_waitgroup_wait(&wg);
 	store_relaxed(&stop, true);
+}
+
+static void hold_for_a_while(void)
+{
+	for (int64_t end = goro_now() + 100 * GORO_MILLISECOND; goro_now() < end;)
+		;
+	store_relaxed(&stop, true);
+}
+
+/* A thread to run the others while one is stopped would be good to have. */
+GO_TEST(a_spare_thread_that_cannot_be_had_is_done_without)
+{
+	struct rlimit limit;
+	unsigned long pages;
+	FILE *f;
+
+	if (TOOL_ASAN || TOOL_TSAN)
+		SKIP("a sanitizer needs address space of its own");
+	goro_gomaxprocs(1);
+	f = fopen("/proc/self/statm", "r");
+	if (!f || fscanf(f, "%lu", &pages) != 1)
+		SKIP("cannot tell how much memory there is");
+	fclose(f);
+	limit.rlim_cur = limit.rlim_max = pages * (unsigned long)sysconf(_SC_PAGESIZE);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	go(hold_for_a_while);
+	while (!load_relaxed(&stop))
+		goro_gosched();
 }
 
 /* -------------------------------------------------------------------- errno */
