@@ -174,6 +174,10 @@ static int m_make(void)
 
 	if (!mp)
 		return ENOMEM;
+	if (!preempt_thread_prepare(mp)) {
+		m_free(mp);
+		return ENOMEM;
+	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());

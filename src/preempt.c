@@ -277,19 +277,21 @@ void preempt_init(void)
 	sigdelset(&program_mask, SIG_PREEMPT);
 }
 
+bool preempt_thread_prepare(struct m *mp)
+{
+	if (mp->signal_stack)
+		return true;
+	mp->signal_stack_bytes = HANDLER_BYTES + getauxval(AT_MINSIGSTKSZ);
+	mp->signal_stack_bytes += -mp->signal_stack_bytes % os_page_bytes;
+	mp->signal_stack = os_map(mp->signal_stack_bytes);
+	if (mp->signal_stack)
+		tool_mapped(mp->signal_stack, mp->signal_stack_bytes);
+	return mp->signal_stack != NULL;
+}
+
 void preempt_thread_init(struct m *mp)
 {
-	stack_t ss;
-
-	if (!mp->signal_stack) {
-		mp->signal_stack_bytes = HANDLER_BYTES + getauxval(AT_MINSIGSTKSZ);
-		mp->signal_stack_bytes += -mp->signal_stack_bytes % os_page_bytes;
-		mp->signal_stack = os_map(mp->signal_stack_bytes);
-		if (!mp->signal_stack)
-			throw("out of memory for a signal stack");
-		tool_mapped(mp->signal_stack, mp->signal_stack_bytes);
-	}
-	ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
+	stack_t ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
 	sigaltstack(&ss, NULL);
 	pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
 	prctl(PR_SET_TIMERSLACK, 1);	/* sleeps end on time */

@@ -4,9 +4,12 @@
 #ifndef GORO_PREEMPT_H
 #define GORO_PREEMPT_H
 
+#include <stdbool.h>
+
 struct m;
 
 void preempt_init(void);
+bool preempt_thread_prepare(struct m *mp);	/* before its thread is made; false: no memory */
 void preempt_thread_init(struct m *mp);	/* on that thread */
 void preempt_thread_end(struct m *mp);
 
