@@ -125,6 +125,17 @@
 /* Batches of stacks that are prepared ahead, at most: 2 MiB. */
 #define STACK_AHEAD_MAX     4
 
+/* io_uring: operations that may be waiting to be taken by the kernel, and those that
+ * may be under way. Powers of two; 20 KiB and 64 KiB of memory. The kernel's thread
+ * sleeps after so long without work. */
+#define URING_SQ_ENTRIES 256
+#define URING_CQ_ENTRIES 4096
+#define URING_IDLE_MS    1
+
+/* Blocking calls on files at a time: more than any disk can use, and threads that
+ * any system can bear. */
+#define FILE_CALLS_MAX 128
+
 /* Threads that look names up at once, Go's number: enough that name servers which
  * do not answer do not hold up those that do, and few enough for any system. One
  * with nothing to do ends after this long. */

@@ -20,6 +20,7 @@
 #include "runq.h"
 #include "runtime.h"
 #include "signal_notify.h"
+#include "uring.h"
 
 static bool unsure;		/* written under sched.lock, read without */
 
@@ -37,7 +38,7 @@ void deadlock_check(void)
 	    anybody_waits_for_io())
 		return;
 	threads = os_threads();
-	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + TOOL_THREADS +
+	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + uring_threads() + TOOL_THREADS +
 	       load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;

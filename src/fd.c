@@ -234,6 +234,11 @@ int fd_look_again(struct fd_use *u)
 	return 0;
 }
 
+bool fd_is_closed(const struct fd *f)
+{
+	return load_relaxed(&f->word) & F_CLOSED;
+}
+
 static struct m *wait_closed(struct m *mp, struct fd *f);
 
 /* It is being closed. 0: it is the next file's turn; or -EBADF. */

@@ -53,6 +53,7 @@ struct fd {
 	struct lock lock;
 	struct fd *untried_link;	/* the owner's of the list */
 	struct g *closer;	/* waits for the users to leave; under lock */
+	goro_mutex position;	/* of the file's position: see file.c */
 	struct fd_side side[2];
 };
 
@@ -74,6 +75,9 @@ void fd_leave(struct fd_use *u);
 
 /* What f is turned out to be wrong (-ENOTSOCK, say): it is looked at anew. */
 int fd_look_again(struct fd_use *u);
+
+/* The caller uses f: goro_close was called since. */
+bool fd_is_closed(const struct fd *f);
 
 /* A descriptor that a call of ours has just made. */
 void fd_made(int fd, enum fd_kind kind);

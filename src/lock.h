@@ -29,6 +29,7 @@ enum lock_rank {
 	RANK_CHAN,		/* channels, in order of address among themselves */
 	RANK_SEMA,		/* buckets of sleepers */
 	RANK_POOL,		/* worker pools */
+	RANK_URING,		/* the ring */
 	RANK_FD,		/* a descriptor's waiters and deadlines */
 	RANK_TIMER,		/* a P's timers */
 	RANK_SCHED,		/* sched.lock */

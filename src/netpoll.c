@@ -62,6 +62,7 @@
 #include "os.h"
 #include "runq.h"
 #include "runtime.h"
+#include "uring.h"
 
 struct netpoll netpoll;
 
@@ -114,8 +115,12 @@ static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 	struct ready_list list = { NULL, NULL };
 	uint64_t n = 0;
 
-	for (int i = 0; i < ev->n; i++)
-		fd_event(ev->at[i].tag, ev->at[i].what, &list);
+	for (int i = 0; i < ev->n; i++) {
+		if (unlikely(ev->at[i].tag == URING_TAG))
+			uring_event(&list);
+		else
+			fd_event(ev->at[i].tag, ev->at[i].what, &list);
+	}
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
 	if (n > 0)

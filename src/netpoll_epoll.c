@@ -34,7 +34,7 @@
 #define sys6(nr, a, b, c, d, e, f) \
 	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-/* No descriptor has this tag: see fd_tag in fd.c. */
+/* No descriptor has this tag (see fd_tag in fd.c), and the ring has another. */
 #define BREAK_TAG UINT64_MAX
 
 static int set = -1;		/* the epoll descriptor */

@@ -27,6 +27,7 @@ var workloads = map[string]func(){
 	"context":    contextWorkload,
 	"echo":       echo,
 	"fib":        fibonacci,
+	"fileread":   fileread,
 	"idle":       idle,
 	"idleconns":  idleconns,
 	"manytomany": manytomany,

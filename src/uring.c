@@ -1,0 +1,334 @@
+/*
+ * uring.c - operations on files by io_uring.
+ *
+ * What the page cache does not have is asked for here: the goroutine parks, no thread
+ * waits, and the disk sees as many requests at once as there are goroutines.
+ *
+ * One ring, polled by a thread of the kernel's (SQPOLL)
+ *
+ * The kernel completes a buffered read in the context of the thread that submitted it,
+ * which it interrupts for that: a system call that the thread has blocked in by then,
+ * on behalf of another goroutine, may fail with EINTR (epoll_wait does). No call of
+ * the program's may, because of us. The remedies that leave the thread alone
+ * (COOP_TASKRUN, DEFER_TASKRUN) make the completion wait for it instead. With SQPOLL
+ * the submitting thread is the kernel's own, and nobody is disturbed. It takes what it
+ * finds in the ring in batches; while it is awake, submitting is a few stores and no
+ * system call. It sleeps after URING_IDLE_MS without work, and is woken by a call.
+ *
+ * One ring is enough: only what has to wait for a disk comes here, and its lock is
+ * held for 20 ns. Ring and thread are made by the first operation.
+ *
+ * Completions
+ *
+ * The ring's descriptor is in the poller, which calls uring_event. The queue of
+ * completions holds as many as there may be operations under way; more are refused
+ * (-EBUSY), so that it never overflows.
+ *
+ * An operation's buffers belong to the kernel until it is over, and they may lie on
+ * the goroutine's stack. So nobody comes back early: a deadline (which the kernel
+ * minds itself, IORING_OP_LINK_TIMEOUT) and a close ask for cancellation, and the
+ * goroutine waits for the end like any other. What a disk has begun to do is not
+ * cancelled; what waits in line is.
+ *
+ * A cancellation by descriptor may come late and meet another file's operations, if
+ * the number was used again; these end with -ECANCELED for no reason, and file.c does
+ * them again.
+ *
+ * Without liburing: the library is to link with libc alone, and the three system
+ * calls and the two queues are all that is needed of it.
+ *
+ * Rejected: a ring a P, submitting for itself (see above; and the disk is slower than
+ * the lock); IOSQE_ASYNC, which completes without disturbing anybody but has a thread
+ * of the kernel's wait for each request.
+ */
+#define _GNU_SOURCE
+#include "uring.h"
+
+#include <errno.h>
+#include <goro.h>
+#include <linux/io_uring.h>
+#include <linux/time_types.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "debug.h"
+#include "netpoll.h"
+#include "runtime.h"
+#include "syscall_raw.h"
+
+#ifndef IORING_ASYNC_CANCEL_ALL
+#define IORING_ASYNC_CANCEL_ALL (1U << 0)
+#define IORING_ASYNC_CANCEL_FD  (1U << 1)
+#endif
+
+/* SQPOLL on any descriptor; positions of files; no completion dropped. 5.11. */
+#define FEATURES (IORING_FEAT_SQPOLL_NONFIXED | IORING_FEAT_RW_CUR_POS | IORING_FEAT_NODROP)
+
+enum { RING_NEW, RING_ON, RING_OFF };
+
+static struct {
+	struct lock lock;	/* of both queues */
+	uint32_t state;		/* RING_; atomic */
+	int fd;
+
+	/* Shared with the kernel. */
+	struct io_uring_sqe *sqes;
+	uint32_t *sq_head, *sq_tail, *sq_flags, *sq_array, sq_mask, sq_entries;
+	struct io_uring_cqe *cqes;
+	uint32_t *cq_head, *cq_tail, cq_mask, cq_entries;
+
+	uint32_t in_flight;	/* under lock */
+} ring = { .lock = LOCK_INIT(RANK_URING), .fd = -1 };
+
+/* ------------------------------------------------------------------- set-up */
+
+static void *map_ring(size_t n, uint64_t off)
+{
+	long p = syscall_raw(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
+	                     MAP_SHARED | MAP_POPULATE, ring.fd, (long)off);
+
+	return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
+static bool map_queues(const struct io_uring_params *p)
+{
+	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
+	size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+	char *sq_at = map_ring(sq, IORING_OFF_SQ_RING), *cq_at = map_ring(cq, IORING_OFF_CQ_RING);
+
+	ring.sqes = map_ring(p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+	if (!sq_at || !cq_at || !ring.sqes)
+		return false;	/* rare enough to leave what was mapped */
+	ring.sq_head = (uint32_t *)(sq_at + p->sq_off.head);
+	ring.sq_tail = (uint32_t *)(sq_at + p->sq_off.tail);
+	ring.sq_flags = (uint32_t *)(sq_at + p->sq_off.flags);
+	ring.sq_array = (uint32_t *)(sq_at + p->sq_off.array);
+	ring.sq_mask = p->sq_entries - 1;
+	ring.sq_entries = p->sq_entries;
+	ring.cqes = (struct io_uring_cqe *)(cq_at + p->cq_off.cqes);
+	ring.cq_head = (uint32_t *)(cq_at + p->cq_off.head);
+	ring.cq_tail = (uint32_t *)(cq_at + p->cq_off.tail);
+	ring.cq_mask = p->cq_entries - 1;
+	ring.cq_entries = p->cq_entries;
+	for (uint32_t i = 0; i < p->sq_entries; i++)
+		ring.sq_array[i] = i;
+	return true;
+}
+
+static bool ring_open(void)
+{
+	struct io_uring_params p = {
+		.flags = IORING_SETUP_SQPOLL | IORING_SETUP_CQSIZE,
+		.cq_entries = URING_CQ_ENTRIES,
+		.sq_thread_idle = URING_IDLE_MS,
+	};
+
+	if (debug.nouring || netpoll_start() < 0)
+		return false;
+	ring.fd = (int)syscall_raw(SYS_io_uring_setup, URING_SQ_ENTRIES, (long)&p, 0, 0, 0, 0);
+	if (ring.fd < 0)
+		return false;
+	if ((p.features & FEATURES) == FEATURES && map_queues(&p) &&
+	    netpoll_add(ring.fd, URING_TAG, NETPOLL_READ) == 0)
+		return true;
+	syscall_raw(SYS_close, ring.fd, 0, 0, 0, 0, 0);
+	return false;
+}
+
+/* Lock held. */
+static bool ring_ready(void)
+{
+	if (unlikely(ring.state == RING_NEW))
+		/* release: pairs with load_acquire in uring_event, .._threads */
+		store_release(&ring.state, ring_open() ? RING_ON : RING_OFF);
+	return ring.state == RING_ON;
+}
+
+int uring_threads(void)
+{
+	return load_acquire(&ring.state) == RING_ON;
+}
+
+bool uring_works(void)
+{
+	struct m *mp = rt_enter();
+	bool yes;
+
+	lock_acquire(&ring.lock);
+	yes = ring_ready();
+	lock_release(&ring.lock);
+	rt_exit(mp);
+	return yes;
+}
+
+/* --------------------------------------------------------------- submitting */
+
+/* Lock held. Room for n entries and their completions. */
+static bool room_for(uint32_t n)
+{
+	/* acquire: the kernel has read the entries; pairs with its release */
+	uint32_t used = *ring.sq_tail - load_acquire(ring.sq_head);
+
+	return used + n <= ring.sq_entries && ring.in_flight + n <= ring.cq_entries;
+}
+
+/* Lock held. The i-th entry from the tail, zeroed. */
+static struct io_uring_sqe *entry(uint32_t i)
+{
+	struct io_uring_sqe *e = &ring.sqes[(*ring.sq_tail + i) & ring.sq_mask];
+
+	*e = (struct io_uring_sqe){ .fd = -1 };
+	return e;
+}
+
+/* Lock held; releases it. n entries are whole. The kernel's thread sets the flag and
+ * then looks at the tail once more; we store the tail and then look at the flag. */
+static void publish_unlock(uint32_t n)
+{
+	bool asleep;
+
+	ring.in_flight += n;
+	/* release: the entries; pairs with the kernel's acquire */
+	store_release(ring.sq_tail, *ring.sq_tail + n);
+	fence_seqcst();
+	asleep = load_relaxed(ring.sq_flags) & IORING_SQ_NEED_WAKEUP;
+	lock_release(&ring.lock);
+	if (asleep)
+		syscall_raw(SYS_io_uring_enter, ring.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
+}
+
+static void fill(struct io_uring_sqe *e, const struct uring_op *op, struct g *gp)
+{
+	bool read = op->what == URING_READ;
+
+	e->fd = op->fd;
+	e->user_data = (uintptr_t)gp;
+	if (op->what == URING_FSYNC) {
+		e->opcode = IORING_OP_FSYNC;
+		return;
+	}
+	e->off = (uint64_t)op->off;
+	if (op->iov_n == 1) {
+		e->opcode = read ? IORING_OP_READ : IORING_OP_WRITE;
+		e->addr = (uintptr_t)op->iov->iov_base;
+		e->len = op->iov->iov_len > INT32_MAX ? INT32_MAX : (uint32_t)op->iov->iov_len;
+	} else {
+		e->opcode = read ? IORING_OP_READV : IORING_OP_WRITEV;
+		e->addr = (uintptr_t)op->iov;
+		e->len = (uint32_t)op->iov_n;
+	}
+}
+
+/* Completes after the entry before it, or cancels that when the time has come. */
+static void fill_timeout(struct io_uring_sqe *e, const struct __kernel_timespec *at)
+{
+	e->opcode = IORING_OP_LINK_TIMEOUT;
+	e->addr = (uintptr_t)at;
+	e->len = 1;
+	e->timeout_flags = IORING_TIMEOUT_ABS;
+}
+
+static void commit(struct m *mp, struct g *gp)
+{
+	(void)gp;
+	publish_unlock((uint32_t)(uintptr_t)mp->after_arg);
+}
+
+static void count_io(struct m *mp, bool over)
+{
+	if (mp->p)
+		count_up(over ? &mp->p->count.io_returns : &mp->p->count.io_parks, 1);
+	else
+		fetch_add_seqcst(over ? &sched.io_returns : &sched.io_parks, 1);
+}
+
+ssize_t uring_run(const struct uring_op *op)
+{
+	struct __kernel_timespec at = { op->deadline / 1000000000, op->deadline % 1000000000 };
+	uint32_t n = op->deadline == GORO_FOREVER ? 1 : 2;
+	struct io_uring_sqe *e;
+	struct m *mp;
+	ssize_t r;
+
+	if (load_relaxed(&ring.state) == RING_OFF)
+		return -ENOSYS;
+	mp = rt_enter_free();
+	lock_acquire(&ring.lock);
+	if (!ring_ready() || !room_for(n)) {
+		r = ring.state == RING_ON ? -EBUSY : -ENOSYS;
+		lock_release(&ring.lock);
+		rt_exit_free(mp);
+		return r;
+	}
+	e = entry(0);
+	fill(e, op, mp->curg);
+	if (n == 2) {
+		e->flags = IOSQE_IO_LINK;
+		fill_timeout(entry(1), &at);
+	}
+	count_io(mp, false);
+	mp = park(mp, commit, (void *)(uintptr_t)n, WAIT_IO);
+	count_io(mp, true);
+	r = mp->curg->waiter.index;
+	rt_exit_free(mp);
+	return r;
+}
+
+void uring_cancel(int fd)
+{
+	struct io_uring_sqe *e;
+	struct m *mp;
+
+	if (load_acquire(&ring.state) != RING_ON)
+		return;
+	mp = rt_enter();
+	lock_acquire(&ring.lock);
+	if (ring.in_flight > 0 && room_for(1)) {
+		e = entry(0);
+		e->opcode = IORING_OP_ASYNC_CANCEL;
+		e->fd = fd;
+		e->cancel_flags = IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL;
+		publish_unlock(1);
+	} else {
+		lock_release(&ring.lock);
+	}
+	rt_exit(mp);
+}
+
+/* -------------------------------------------------------------- completions */
+
+static void append(struct ready_list *list, struct g *gp)
+{
+	gp->link = NULL;
+	if (list->head)
+		list->tail->link = gp;
+	else
+		list->head = gp;
+	list->tail = gp;
+}
+
+/* Timeouts and cancellations have no goroutine. The lock is also what orders us after
+ * the commit of who submitted: a completion may be faster than that. */
+void uring_event(struct ready_list *list)
+{
+	uint32_t head;
+
+	lock_acquire(&ring.lock);
+	head = *ring.cq_head;
+	/* acquire: the completions; pairs with the kernel's release. After the last
+	 * look another one makes another event. */
+	while (head != load_acquire(ring.cq_tail)) {
+		const struct io_uring_cqe *c = &ring.cqes[head & ring.cq_mask];
+		struct g *gp = (struct g *)(uintptr_t)c->user_data;
+
+		if (gp) {
+			gp->waiter.index = c->res;
+			append(list, gp);
+		}
+		head++;
+		ring.in_flight--;
+		/* release: we have read it; pairs with the kernel's acquire */
+		store_release(ring.cq_head, head);
+	}
+	lock_release(&ring.lock);
+}
