@@ -537,8 +537,10 @@ static int httpd(int argc, char **argv)
 	goro_select(GORO_RECV(signals, NULL), GORO_RECV(ended, NULL));
 	atomic_store(&stopping, true);
 	goro_signal_stop(signals);	/* a second one ends it at once */
+	goro_chan_unref(signals);
 	goro_close(listener);
 	goro_chan_recv(ended, NULL);
+	goro_chan_unref(ended);
 	send_idle_away();
 	/* All places: nobody is left. */
 	return goro_sema_acquire(&places, CONNECTIONS_MAX, goro_now() + DRAIN_TIMEOUT) == 0 ? 0 : 1;

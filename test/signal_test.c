@@ -432,6 +432,7 @@ static void interrupt_during_stop(void)
 	goro_sleep(10 * GORO_MILLISECOND);
 	if (goro_chan_len(c) != 1)
 		FAIL("the signal is lost");
+	goro_chan_unref(c);
 }
 
 /* Go's TestAtomicStop. */

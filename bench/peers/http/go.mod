@@ -1,0 +1,3 @@
+module goro/bench/http
+
+go 1.23
