@@ -58,15 +58,18 @@ static sigset_t program_mask;
 
 /* ------------------------------------------------------------------ in line */
 
-/* sched.lock held. A P that nobody runs. */
-static struct p *free_p(void)
+/* sched.lock held. A P that nobody runs. *was_to_look: one for whose M a place among
+ * the spinning was taken. */
+static struct p *free_p(bool *was_to_look)
 {
 	struct p *pp;
 
 	if (load_relaxed(&sched.stopping))
 		return NULL;
 	pp = p_idle_get();
-	return pp ? pp : need_m_take();
+	if (!pp && (pp = need_m_take()))
+		*was_to_look = pp->spawn_spinning;
+	return pp;
 }
 
 /* A P whose M is in an announced call, taken from it. */
@@ -85,6 +88,7 @@ void preempt_wait_turn(struct m *mp)
 {
 	struct g *gp = mp->curg;
 	struct p *pp = NULL;
+	bool was_to_look = false;
 
 	gp->locked_m = mp;
 	mp->locked_g = gp;
@@ -96,7 +100,7 @@ void preempt_wait_turn(struct m *mp)
 		pp = take_left_behind();
 	lock_acquire(&sched.lock);
 	if (!mp->p && !pp)
-		pp = free_p();
+		pp = free_p(&was_to_look);
 	if (!pp)
 		globq_put(gp);
 	lock_release(&sched.lock);
@@ -104,6 +108,11 @@ void preempt_wait_turn(struct m *mp)
 		p_bind(mp, pp);
 	else
 		m_stop_locked(mp);
+	if (was_to_look) {
+		/* We have something to run; somebody else is to look around. */
+		fetch_add_seqcst(&sched.spinning, -1);
+		wake();
+	}
 	if (gp->lock_depth == 0) {
 		gp->locked_m = NULL;
 		mp->locked_g = NULL;
