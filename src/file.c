@@ -24,8 +24,9 @@
  * kernel's that blocks instead of ours, with the rights that the process had when
  * the ring was made.
  *
- * Cancellation: a deadline and a close end operations that wait in line. What the disk
- * has begun is waited for, since the buffers are the kernel's until then.
+ * Cancellation: the deadline that is set when an operation begins, and a close, end it
+ * while it waits in line. What the disk has begun is waited for, since the buffers are
+ * the kernel's until then.
  *
  * Rejected: reading from a mapping of the file, which for cached data takes half the
  * time of any system call. How much of the last page belongs to the file only a

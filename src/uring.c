@@ -98,7 +98,7 @@ static bool map_queues(const struct io_uring_params *p)
 
 	ring.sqes = map_ring(p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
 	if (!sq_at || !cq_at || !ring.sqes)
-		return false;	/* rare enough to leave what was mapped */
+		return false;	/* too rare to unmap what was mapped */
 	ring.sq_head = (uint32_t *)(sq_at + p->sq_off.head);
 	ring.sq_tail = (uint32_t *)(sq_at + p->sq_off.tail);
 	ring.sq_flags = (uint32_t *)(sq_at + p->sq_off.flags);
@@ -115,7 +115,8 @@ static bool map_queues(const struct io_uring_params *p)
 	return true;
 }
 
-static bool ring_open(void)
+/* 0 or -errno. */
+static int ring_open(void)
 {
 	struct io_uring_params p = {
 		.flags = IORING_SETUP_SQPOLL | IORING_SETUP_CQSIZE,
@@ -123,24 +124,37 @@ static bool ring_open(void)
 		.sq_thread_idle = URING_IDLE_MS,
 	};
 
-	if (debug.nouring || netpoll_start() < 0)
-		return false;
+	int r = debug.nouring ? -ENOSYS : netpoll_start();
+
+	if (r < 0)
+		return r;
 	ring.fd = (int)syscall_raw(SYS_io_uring_setup, URING_SQ_ENTRIES, (long)&p, 0, 0, 0, 0);
 	if (ring.fd < 0)
-		return false;
-	if ((p.features & FEATURES) == FEATURES && map_queues(&p) &&
-	    netpoll_add(ring.fd, URING_TAG, NETPOLL_READ) == 0)
-		return true;
-	syscall_raw(SYS_close, ring.fd, 0, 0, 0, 0, 0);
-	return false;
+		return ring.fd;
+	r = (p.features & FEATURES) != FEATURES ? -ENOSYS : map_queues(&p) ? 0 : -ENOMEM;
+	if (r == 0)
+		r = netpoll_add(ring.fd, URING_TAG, NETPOLL_READ);
+	if (r < 0)
+		syscall_raw(SYS_close, ring.fd, 0, 0, 0, 0, 0);
+	return r;
+}
+
+/* It may be had another time. */
+static bool is_passing(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN ||
+	       error == -ENOSPC;
 }
 
 /* Lock held. */
 static bool ring_ready(void)
 {
-	if (unlikely(ring.state == RING_NEW))
-		/* release: pairs with load_acquire in uring_event, .._threads */
-		store_release(&ring.state, ring_open() ? RING_ON : RING_OFF);
+	if (unlikely(ring.state == RING_NEW)) {
+		int r = ring_open();
+
+		/* release: pairs with load_acquire in uring_cancel, uring_threads */
+		store_release(&ring.state, r == 0 ? RING_ON : is_passing(r) ? RING_NEW : RING_OFF);
+	}
 	return ring.state == RING_ON;
 }
 
@@ -255,7 +269,7 @@ ssize_t uring_run(const struct uring_op *op)
 	mp = rt_enter_free();
 	lock_acquire(&ring.lock);
 	if (!ring_ready() || !room_for(n)) {
-		r = ring.state == RING_ON ? -EBUSY : -ENOSYS;
+		r = ring.state == RING_OFF ? -ENOSYS : -EBUSY;
 		lock_release(&ring.lock);
 		rt_exit_free(mp);
 		return r;

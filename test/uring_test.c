@@ -5,11 +5,17 @@
 /* test: procs */
 #include <fcntl.h>
 #include <goro.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "atomic.h"
 #include "await.h"
+#include "deadlock.h"
 #include "debug.h"
 #include "test.h"
 #include "uring.h"
@@ -62,6 +68,12 @@ static void check_block(const uint64_t *block, size_t i)
 static bool ring_or_none(void)
 {
 	return debug.nouring || uring_works();
+}
+
+static void needs_ring(void)
+{
+	if (!uring_works())
+		SKIP("no io_uring here");
 }
 
 static int threads(void)
@@ -397,6 +409,79 @@ TEST(it_can_be_switched_off)
 	CHECK_EQ(uring_threads(), 0);
 }
 
+/* As in a container that forbids it. */
+static void forbid_io_uring(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof *code, code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		SKIP("no seccomp here");
+}
+
+static int forbidden_main(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	CHECK(!uring_works());
+	write_and_read();
+	reads_are_full();
+	thousand_readers();
+	return 0;
+}
+
+TEST(it_may_be_forbidden)
+{
+	forbid_io_uring();
+	goro_run(forbidden_main, 0, NULL);
+}
+
+/* Out of descriptors when the ring is made: it is made later. */
+GO_TEST(a_lack_of_descriptors_passes)
+{
+	struct rlimit now, few;
+	int fd = temporary();
+
+	CHECK_EQ(write(fd, "x", 1), 1);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+	few = (struct rlimit){ (rlim_t)fd + 1, now.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CHECK(!uring_works());
+	CHECK_EQ(goro_fsync(fd), 0);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+	needs_ring();
+	CHECK_EQ(goro_fsync(fd), 0);
+	goro_close(fd);
+}
+
+/* The kernel's thread is no reason to think that somebody is left. */
+static int deadlock_after_reading(int argc, char **argv)
+{
+	char byte;
+	int fd = temporary();
+
+	(void)argc, (void)argv;
+	CHECK_EQ(write(fd, "x", 1), 1);
+	CHECK_EQ(fsync(fd), 0);
+	uncache(fd);
+	CHECK_EQ(goro_pread(fd, &byte, 1, 0), 1);
+	uring_works();
+	goro_chan_recv(goro_chan_of(int, 0), NULL);
+	return 0;
+}
+
+TEST(deadlocks_are_found_beside_a_ring)
+{
+	struct test_output o;
+
+	check_deadlock(deadlock_after_reading, &o);
+}
+
 /* ---------------------------------------------------------- the ring itself */
 
 /* What blocks for good is a pipe; file.c never passes one on. */
@@ -419,12 +504,6 @@ static void ring_reader(int fd, ssize_t expected)
 	if (r == 1)
 		CHECK_EQ(c, 'x');
 	fetch_add_seqcst(&done_n, 1);
-}
-
-static void needs_ring(void)
-{
-	if (!uring_works())
-		SKIP("no io_uring here");
 }
 
 GO_TEST(operations_wait_without_threads)
