@@ -267,7 +267,7 @@ static ssize_t try_transfer(struct io *io)
 			break;
 		case FD_NOWAIT:
 			r = nowait_transfer(fd, io);
-			if (r != -EOPNOTSUPP)
+			if (r != -EOPNOTSUPP && r != -ENOSYS)
 				return r;
 			store_relaxed(&f->kind, FD_POLL_FIRST);
 			break;
