@@ -14,7 +14,8 @@
 	X(slice)	/* time slices of N us */                         \
 	X(nomembarrier)	/* as if the kernel had no membarrier */          \
 	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
-	X(nouring)	/* as if it had no io_uring */
+	X(nouring)	/* as if it had no io_uring */                    \
+	X(ringfirst)	/* files by io_uring, however few there are */
 
 struct debug {
 #define X(name) int name;

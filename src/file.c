@@ -3,15 +3,20 @@
  *
  * What a file has in the page cache is there for the asking: the first try is a
  * preadv2 or pwritev2 with RWF_NOWAIT, in user code, which costs a system call and
- * parks nobody. What it has not is asked for by io_uring (uring.c), while the
- * goroutine is parked and no thread waits. Where that is not to be had (an old kernel,
- * a sandbox, GORO_DEBUG=nouring=1), and for devices and filesystems that do not know
- * RWF_NOWAIT, whose answer is mostly quick, it is an announced blocking call: the
- * thread waits, and its P goes to others if it takes long (syscall.c).
+ * parks nobody. What it has not has to be waited for:
  *
- * Of such calls on files there are FILE_CALLS_MAX at once, so that a thousand
- * goroutines do not make a thousand threads; beyond that io_uring is asked after all,
- * or the goroutine waits its turn.
+ *	FILE_CALLS_FEW goroutines at a time wait in announced blocking calls
+ *	(syscall.c): nothing is faster for one who reads alone.
+ *
+ *	Beyond that they wait parked, for io_uring (uring.c): no thread waits, and
+ *	the disk sees as many requests at once as there are goroutines.
+ *
+ *	Where that is not to be had (an old kernel, a sandbox, GORO_DEBUG=nouring=1),
+ *	there are up to FILE_CALLS_MAX blocking calls, and who comes then waits its
+ *	turn: a thousand goroutines do not make a thousand threads.
+ *
+ * The same for files that do not know RWF_NOWAIT (writes to ext4, /proc), and whose
+ * answer is mostly quick.
  *
  * RWF_NOWAIT reads as much as is cached, which may be less than there is; so a short
  * answer is followed by another question, until all is read or the end is found. Thus
@@ -42,6 +47,7 @@
 
 #include <goro.h>
 
+#include "debug.h"
 #include "fd.h"
 #include "io.h"
 #include "os.h"
@@ -98,26 +104,44 @@ static long announced(const struct file_op *op)
 	return r;
 }
 
-static void places_init(void *arg)
+static int calls;		/* under way, of the few */
+
+static bool few_enter(void)
 {
-	goro_sema_init(arg, FILE_CALLS_MAX);
+	int n = load_relaxed(&calls);
+
+	do {
+		if (n >= FILE_CALLS_FEW)
+			return false;
+	} while (!cas_relaxed(&calls, &n, n + 1));
+	return true;
 }
 
-/* Places for those that wait for a disk. */
-static goro_sema *places(void)
-{
-	static goro_once once;
-	static goro_sema s;
-
-	goro_once_do(&once, places_init, &s);
-	return &s;
-}
-
-static long in_place(const struct file_op *op)
+static long as_one_of_few(const struct file_op *op)
 {
 	long r = announced(op);
 
-	goro_sema_release(places(), 1);
+	fetch_add_relaxed(&calls, -1);
+	return r;
+}
+
+static void places_init(void *arg)
+{
+	goro_sema_init(arg, FILE_CALLS_MAX - FILE_CALLS_FEW);
+}
+
+static long in_turn(const struct file_op *op)
+{
+	static goro_once once;
+	static goro_sema places;
+	long r;
+
+	goro_once_do(&once, places_init, &places);
+	r = goro_sema_acquire(&places, 1, op->deadline);
+	if (r < 0)
+		return r;
+	r = announced(op);
+	goro_sema_release(&places, 1);
 	return r;
 }
 
@@ -151,21 +175,14 @@ static long by_ring(struct fd *f, const struct file_op *op)
 	return r;
 }
 
-static long with_ring(struct fd *f, const struct file_op *op)
+static long wait_for_disk(struct fd *f, const struct file_op *op)
 {
-	long r = by_ring(f, op);
+	long r;
 
-	if (r != -ENOSYS)
-		return r;
-	r = goro_sema_acquire(places(), 1, op->deadline);
-	return r < 0 ? r : in_place(op);
-}
-
-static long without_ring(struct fd *f, const struct file_op *op)
-{
-	if (goro_sema_try_acquire(places(), 1))
-		return in_place(op);
-	return with_ring(f, op);
+	if (!debug.ringfirst && few_enter())
+		return as_one_of_few(op);
+	r = by_ring(f, op);
+	return r == -ENOSYS ? in_turn(op) : r;
 }
 
 /* --------------------------------------------------------------- a transfer */
@@ -185,11 +202,9 @@ static long step(struct fd *f, const struct file_op *op)
 
 	if (likely(r >= 0))
 		return r;
-	if (r == -EAGAIN)
-		return with_ring(f, op);
-	if (r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL)
-		return without_ring(f, op);
-	return r == -EINTR ? announced(op) : r;
+	if (r == -EAGAIN || r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL || r == -EINTR)
+		return wait_for_disk(f, op);
+	return r;
 }
 
 /* The rest, after a step that did less than it was asked to. */
@@ -241,7 +256,7 @@ ssize_t file_run(struct fd *f, const struct file_op *op)
 	if (load_relaxed(&f->kind) != FD_FILE)
 		return announced(op);
 	if (op->what == FILE_FSYNC)
-		return with_ring(f, op);
+		return wait_for_disk(f, op);
 	return at_position(op) ? transfer_at_position(f, op) : transfer(f, op);
 }
 

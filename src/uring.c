@@ -1,8 +1,9 @@
 /*
  * uring.c - operations on files by io_uring.
  *
- * What the page cache does not have is asked for here: the goroutine parks, no thread
- * waits, and the disk sees as many requests at once as there are goroutines.
+ * What the page cache does not have is asked for here, when there are many who ask
+ * (file.c): the goroutine parks, no thread waits, and the disk sees as many requests at
+ * once as there are goroutines.
  *
  * One ring, polled by a thread of the kernel's (SQPOLL)
  *
@@ -13,7 +14,9 @@
  * (COOP_TASKRUN, DEFER_TASKRUN) make the completion wait for it instead. With SQPOLL
  * the submitting thread is the kernel's own, and nobody is disturbed. It takes what it
  * finds in the ring in batches; while it is awake, submitting is a few stores and no
- * system call. It sleeps after URING_IDLE_MS without work, and is woken by a call.
+ * system call. It sleeps after URING_IDLE_MS without work, and is woken by a call. The
+ * price: a hundred goroutines that read take 20 to 40 us a read on two CPUs, and 13 if
+ * each thread submits for itself; by blocking calls it is 50.
  *
  * One ring is enough: only what has to wait for a disk comes here, and its lock is
  * held for 20 ns. Ring and thread are made by the first operation.
@@ -37,9 +40,8 @@
  * Without liburing: the library is to link with libc alone, and the three system
  * calls and the two queues are all that is needed of it.
  *
- * Rejected: a ring a P, submitting for itself (see above; and the disk is slower than
- * the lock); IOSQE_ASYNC, which completes without disturbing anybody but has a thread
- * of the kernel's wait for each request.
+ * Rejected: a ring a P, submitting for itself (see above); IOSQE_ASYNC, which completes
+ * without disturbing anybody but has a thread of the kernel's wait for each request.
  */
 #define _GNU_SOURCE
 #include "uring.h"

@@ -553,7 +553,7 @@ GO_TEST(a_lookup_is_left_at_the_deadline)
 
 	CHECK_EQ(goro_dial("tcp", "stuck.test:80", start + 50 * GORO_MILLISECOND), -ETIMEDOUT);
 	CHECK(goro_now() - start < seconds(10));
-	CHECK_EQ(load_seqcst(&lookups_at_once), 1);	/* it goes on */
+	AWAIT(load_seqcst(&lookups_at_once) == 1);	/* it goes on, or has yet to begin */
 	store_relaxed(&unstick, true);
 	AWAIT(load_seqcst(&lookups_at_once) == 0);
 }

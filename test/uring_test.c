@@ -1,5 +1,5 @@
 /*
- * uring_test.c - files: by io_uring, and with it switched off. What the page cache has
+ * uring_test.c - files: as it comes, by io_uring alone, and with it switched off. What the page cache has
  * is thrown out first, where a test is to go to the disk.
  */
 /* test: procs */
@@ -84,7 +84,7 @@ static int threads(void)
 	return (int)st.st_nlink - 2;
 }
 
-/* ------------------------------------------------- in both ways, the same */
+/* ------------------------------------------------- in each way, the same */
 
 static void write_and_read(void)
 {
@@ -387,20 +387,21 @@ static void in_runtime(void (*f)(void), const char *debug_switch)
 	CHECK_EQ(goro_run(body_main, 0, NULL), 0);
 }
 
-#define BOTH_WAYS(name)                                                      \
-	TEST(name##_by_ring) { in_runtime(name, "nouring=0"); }              \
+#define EACH_WAY(name)                                                      \
+	TEST(name) { in_runtime(name, ""); }                                 \
+	TEST(name##_by_ring) { in_runtime(name, "ringfirst=1"); }            \
 	TEST(name##_without_ring) { in_runtime(name, "nouring=1"); }
 
-BOTH_WAYS(write_and_read)
-BOTH_WAYS(vectors)
-BOTH_WAYS(reads_are_full)
-BOTH_WAYS(errors)
-BOTH_WAYS(pseudo_files)
-BOTH_WAYS(one_position)
-BOTH_WAYS(thousand_readers)
-BOTH_WAYS(many_writers)
-BOTH_WAYS(close_while_reading)
-BOTH_WAYS(deadlines)
+EACH_WAY(write_and_read)
+EACH_WAY(vectors)
+EACH_WAY(reads_are_full)
+EACH_WAY(errors)
+EACH_WAY(pseudo_files)
+EACH_WAY(one_position)
+EACH_WAY(thousand_readers)
+EACH_WAY(many_writers)
+EACH_WAY(close_while_reading)
+EACH_WAY(deadlines)
 
 TEST(it_can_be_switched_off)
 {
