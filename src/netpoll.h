@@ -62,7 +62,8 @@ extern struct netpoll {
 
 static inline bool netpoll_on(void)
 {
-	return load_relaxed(&netpoll.on);
+	/* acquire: the poller is made; pairs with store_seqcst in netpoll_start */
+	return load_acquire(&netpoll.on);
 }
 
 /* Somebody is to look before the next goroutine runs. */

@@ -234,7 +234,7 @@ GO_TEST(who_was_in_a_call_never_gets_the_next_file)
 static void write_later(int fd)
 {
 	goro_sleep(GORO_MILLISECOND);
-	CHECK_EQ(write(fd, "x", 1), 1);
+	CHECK_EQ(goro_write(fd, "x", 1), 1);
 }
 
 static void use_pair(int fd[2])
