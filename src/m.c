@@ -118,7 +118,6 @@ static void *m_thread(void *arg)
 	if (mp->p)
 		p_handoff(p_unbind(mp));
 	preempt_thread_end(mp);
-	os_thread_forget(&mp->syscall_fd);
 	lock_acquire(&sched.lock);
 	store_relaxed(&sched.m_n, sched.m_n - 1);
 	sched.m_ended++;

@@ -38,10 +38,28 @@ static bool poller_served;	/* in this round a P was made to look at the poller *
 
 /* ------------------------------------------------------------ is it asleep? */
 
-/* The thread sleeps in the kernel, for certain. */
+/* The thread sleeps in the kernel, for certain. The file stays open for the next
+ * look; a thread that is gone leaves one from which nothing can be read. */
 static bool asleep(struct m *mp)
 {
-	return os_thread_asleep(load_relaxed(&mp->tid), &mp->syscall_fd) > 0;
+	int tid = load_relaxed(&mp->tid), r;
+
+	if (mp->syscall_tid != tid) {
+		os_thread_forget(&mp->syscall_fd);
+		mp->syscall_tid = tid;
+	}
+	r = os_thread_asleep(tid, &mp->syscall_fd);
+	if (r < 0)
+		os_thread_forget(&mp->syscall_fd);
+	return r > 0;
+}
+
+/* Closes the files of threads that are gone. */
+void retake_tidy(void)
+{
+	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
+		if (mp->syscall_fd && load_relaxed(&mp->tid) != mp->syscall_tid)
+			os_thread_forget(&mp->syscall_fd);
 }
 
 /* Its CPU clock has not moved since the last look. */

@@ -151,6 +151,7 @@ static void slow_duties(struct watch *w, int64_t now)
 	if (now - w->scavenge_at >= STACK_COLD_NS) {
 		w->scavenge_at = now;
 		g_pool_scavenge();
+		retake_tidy();
 	}
 	if (now - w->quota_at >= QUOTA_CHECK_NS) {
 		w->quota_at = now;

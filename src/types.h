@@ -226,6 +226,7 @@ struct m {
 	uint32_t put_off;	/* times the handler asked for another try */
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
 	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
+	int syscall_tid;	/* .. of which thread */
 
 	/* A request for its backtrace, see backtrace.c. */
 	struct backtrace *backtrace_for;
