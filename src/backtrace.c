@@ -168,9 +168,12 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 	store_relaxed(&mp->backtrace_done, 0);
 	store_release(&mp->backtrace_for, bt);
 	os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
-	for (end = os_now() + ANSWER_NS; os_now() < end; os_sleep(20000))
+	for (end = os_now() + ANSWER_NS; os_now() < end; os_sleep(20000)) {
 		if (load_acquire(&mp->backtrace_done))
 			return true;
+		if (TOOL_TSAN)	/* it may have come to nothing: on_preempt_direct */
+			os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
+	}
 	/* Withdrawn, unless it is being answered just now. */
 	if (exchange_acqrel(&mp->backtrace_for, NULL))
 		return false;

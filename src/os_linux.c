@@ -375,7 +375,7 @@ int os_signal(int tid, int sig)
 	return (int)sys4(SYS_rt_tgsigqueueinfo, info.si_pid, tid, sig, &info);
 }
 
-bool os_signal_is_ours(const siginfo_t *info)
+TOOL_RACY bool os_signal_is_ours(const siginfo_t *info)
 {
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &ours;
 }

@@ -178,6 +178,7 @@ static bool may_stop(struct m *mp, const void *ucontext)
  * be reading it. */
 static const struct sigaction *program_action;
 static __thread bool giving;	/* the program's handler runs on this thread */
+static bool direct;		/* behind TSan's back, see tool.h */
 
 /* True if the program has a handler; it has run. One that calls the handler it
  * found when it was installed, which is ours, ends up here again: that is over. */
@@ -199,6 +200,7 @@ static bool give_to_program(int sig, siginfo_t *info, void *uc)
 }
 
 static void on_preempt(int sig, siginfo_t *info, void *uc);
+static void on_preempt_direct(int sig, siginfo_t *info, void *uc);
 
 /* Ours in the place of what the program has there, which is called for signals
  * that are not ours. */
@@ -217,6 +219,13 @@ static void install(void)
 	/* release: it is whole; pairs with load_acquire in give_to_program */
 	store_release(&program_action, old);
 	sigaction(SIG_PREEMPT, &sa, NULL);
+	if (direct) {
+		struct os_action a;
+
+		os_action_get(SIG_PREEMPT, &a);
+		a.fn = on_preempt_direct;
+		os_action_set(SIG_PREEMPT, &a);
+	}
 }
 
 /* The program may have installed a handler since: it is called like one that was
@@ -241,6 +250,8 @@ static void stop_here(struct m *mp, const void *ucontext)
 
 	if (mp->curg->preempt_off)
 		return;		/* even without a P, if that was taken while it slept */
+	if (direct && is_delicate(REGS_UCONTEXT_PC(ucontext)))
+		return;		/* the tool may have called libc, with its locks held */
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();
 	attn = border_settle(mp);
@@ -276,10 +287,22 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	*errno_at = saved;
 }
 
+/* Where it has interrupted the tool it comes to nothing, and retake.c tries again. */
+TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
+{
+	struct m *mp = m_self();
+
+	if (!tool_is_inside(REGS_UCONTEXT_PC(uc)) || !os_signal_is_ours(info))
+		on_preempt(sig, info, uc);
+	else if (mp)
+		store_relaxed(&mp->signalled, 0);
+}
+
 /* ------------------------------------------------------------------ set-up */
 
 void preempt_init(void)
 {
+	direct = tool_init();
 	dl_iterate_phdr(find_delicate, NULL);
 	install();
 	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);

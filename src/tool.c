@@ -1,7 +1,9 @@
 /*
- * tool.c - leaks, as LeakSanitizer sees them.
+ * tool.c - what tools need beyond tool.h: leaks, and where TSan itself is.
  *
- * It looks once, when the process ends: stops all threads, and whatever was
+ * Leaks
+ *
+ * LeakSanitizer looks once, when the process ends: stops all threads, and whatever was
  * allocated and cannot be reached from global variables, registers, the stacks of
  * threads and the regions that were named to it has leaked. A thread's stack is the
  * one that it is on, a goroutine's if it runs one. What is missing are the stacks
@@ -12,7 +14,11 @@
  * leaves its rest then. One that runs on without its P may still go to rest, so of
  * those that are not at rest the whole stack is named.
  */
+#define _GNU_SOURCE
 #include "tool.h"
+
+#include <link.h>
+#include <string.h>
 
 #include "runtime.h"
 #include "stack.h"
@@ -56,6 +62,39 @@ void tool_exit(bool forked)
 	__lsan_do_leak_check();
 	if (stop)
 		rt_exit(world_start(mp, sched.gomaxprocs));
+}
+
+#endif
+
+#if TOOL_TSAN
+
+static uintptr_t inside_start, inside_end;	/* its code */
+
+static int find_inside(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size; (void)arg;
+	if (!strstr(info->dlpi_name, "/libtsan.so"))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X)) {
+			inside_start = info->dlpi_addr + ph->p_vaddr;
+			inside_end = inside_start + ph->p_memsz;
+		}
+	}
+	return 1;
+}
+
+bool tool_init(void)
+{
+	dl_iterate_phdr(find_inside, NULL);
+	return inside_end != 0;
+}
+
+TOOL_RACY bool tool_is_inside(uintptr_t pc)
+{
+	return pc >= inside_start && pc < inside_end;
 }
 
 #endif

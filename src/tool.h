@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TOOL_ASAN 1
@@ -172,6 +173,22 @@ void __tsan_release(void *addr);
 #else
 #define tool_sent(p) ((void)(p))
 #define tool_received(p) ((void)(p))
+#endif
+
+/*
+ * TSan keeps a signal until its thread next makes a call that may wait, so that the
+ * handler finds TSan itself at rest: a loop that calls nothing would never be
+ * stopped. So the preemption signal is not its to keep (preempt.c), and its handler
+ * looks first whether it has interrupted TSan, in which case nothing that is
+ * instrumented may run: this says so. tool_init finds out where TSan lies; false:
+ * that cannot be told (it is part of the program), and it is to keep the signals.
+ */
+#if TOOL_TSAN
+bool tool_init(void);
+bool tool_is_inside(uintptr_t pc);
+#else
+static inline bool tool_init(void) { return false; }
+static inline bool tool_is_inside(uintptr_t pc) { (void)pc; return false; }
 #endif
 
 /* For functions that look at what others may be writing, without any order and

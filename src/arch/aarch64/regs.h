@@ -48,6 +48,9 @@ enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 /* In a signal frame, the distance from sp to the ucontext: a siginfo_t comes first. */
 #define REGS_SIGRETURN_UCONTEXT 128
 
+/* Where a signal came; for code without calls of its own, see tool.h. */
+#define REGS_UCONTEXT_PC(uc) ((uintptr_t)((const ucontext_t *)(uc))->uc_mcontext.pc)
+
 /* All registers at the time of a signal. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {

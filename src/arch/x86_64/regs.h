@@ -49,6 +49,9 @@ enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
  */
 #define REGS_SIGRETURN_UCONTEXT 0
 
+/* Where a signal came; for code without calls of its own, see tool.h. */
+#define REGS_UCONTEXT_PC(uc) ((uintptr_t)((const ucontext_t *)(uc))->uc_mcontext.gregs[REG_RIP])
+
 /* All registers at the time of a signal. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {
