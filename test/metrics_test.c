@@ -160,8 +160,10 @@ GO_TEST(steals_and_wakeups_are_counted)
 	goro_gomaxprocs(2);
 	AWAIT(stats().idle_procs == 1 && stats().spinning_threads == 0);
 	before = stats();
+	goro_preempt_disable();
 	go(set_flag, &ran);
 	SPIN_UNTIL(__atomic_load_n(&ran, __ATOMIC_ACQUIRE));
+	goro_preempt_enable();
 	after = stats();
 	CHECK(after.steals - before.steals >= 1);
 	CHECK(after.stolen - before.stolen >= after.steals - before.steals);
