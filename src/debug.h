@@ -14,6 +14,8 @@
 	X(slice)	/* time slices of N us */                         \
 	X(nomembarrier)	/* as if the kernel had no membarrier */          \
 	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
+	X(nopwait2)	/* .. no epoll_pwait2 */                          \
+	X(nonowait)	/* .. no RWF_NOWAIT for pipes, and no RWF_NOSIGNAL */ \
 	X(nouring)	/* as if it had no io_uring */                    \
 	X(ringfirst)	/* files by io_uring, however few there are */
 

@@ -24,8 +24,8 @@
  * word, keeps the one who closes from ending the next CLOSING instead of its own.
  *
  * goro_close waits for the users to leave, so that the descriptor is closed when it
- * returns; but not for those of a file or of a device that blocks, who may take
- * long: then the last to leave closes it. Either way the users do not wait for
+ * returns; but not for those of a file, nor while one is in a call that blocks its
+ * thread, who may take long: then the last to leave closes it. Either way the users do not wait for
  * anybody.
  *
  * Numbers that change hands
@@ -367,9 +367,7 @@ static int finish_close(struct fd *f, bool counted)
 /* The users are to leave soon, so that it is worth waiting for them. */
 static bool users_leave_soon(const struct fd *f)
 {
-	uint8_t kind = load_relaxed(&f->kind);
-
-	return kind == FD_SOCKET || kind == FD_NOWAIT;
+	return load_relaxed(&f->kind) != FD_FILE && load_seqcst(&f->blocked) == 0;
 }
 
 /* Counted itself, with CLOSED and WAITED set: until it is the only one. */

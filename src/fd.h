@@ -52,6 +52,8 @@ struct fd {
 	uint32_t epoch;		/* of the file that is watched; under lock */
 	struct lock lock;
 	struct fd *untried_link;	/* the owner's of the list */
+	uint32_t blocked;	/* users in a call that blocks their thread; atomic */
+	goro_mutex turn[2];	/* FD_POLL_FIRST: one at a time asks and calls */
 	struct g *closer;	/* waits for the users to leave; under lock */
 	goro_mutex position;	/* of the file's position: see file.c */
 	struct fd_side side[2];

@@ -20,7 +20,8 @@
  * SIGPIPE. Writing where nobody reads any more is -EPIPE and no signal, except on
  * descriptors 1 and 2, as in Go: a program in a pipeline is to end quietly when what
  * comes after it does. Sockets have MSG_NOSIGNAL, pipes RWF_NOSIGNAL since 6.18; before
- * that the signal is blocked around the write and taken back.
+ * that the signal is blocked around the write and taken back. GORO_DEBUG=nonowait=1 is
+ * as if the kernel had neither RWF_NOWAIT for these nor RWF_NOSIGNAL.
  */
 #define _GNU_SOURCE
 #include "io.h"
@@ -36,6 +37,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "debug.h"
 #include "file.h"
 #include "os.h"
 #include "rt.h"
@@ -126,6 +128,8 @@ static bool nosignal_works(void)
 	struct iovec iov = { (char[]){ 0 }, 1 };
 	int fd[2];
 
+	if (debug.nonowait)
+		return false;
 	if (load_relaxed(&known))
 		return load_relaxed(&known) == 2;
 	if (sys3(SYS_pipe2, fd, O_CLOEXEC, 0) < 0)
@@ -186,6 +190,8 @@ static long socket_transfer(int fd, const struct io *io)
 
 static long nowait_transfer(int fd, const struct io *io)
 {
+	if (debug.nonowait)
+		return -EOPNOTSUPP;
 	if (io->way == FD_WRITE)
 		return quiet_write(fd, io->iov, io->iov_n, RWF_NOWAIT);
 	return sys6(SYS_preadv2, fd, io->iov, io->iov_n, -1, -1, RWF_NOWAIT);
@@ -234,19 +240,45 @@ static long capped_write(int fd, const struct iovec *iov, int n)
 	return quiet_write(fd, &first, 1, 0);
 }
 
-static long poll_first_transfer(const struct io *io)
+static long blocking_transfer(const struct io *io)
 {
-	int fd = io->use.f->number;
-	long r = poll_now(fd, io->way == FD_READ ? POLLIN : POLLOUT);
+	struct fd *f = io->use.f;
+	long r;
 
-	if (r <= 0)
-		return r < 0 ? r : -EAGAIN;
+	fetch_add_seqcst(&f->blocked, 1);
 	goro_syscall_enter();
 	if (io->way == FD_READ)
-		r = sys3(SYS_readv, fd, io->iov, io->iov_n);
+		r = sys3(SYS_readv, f->number, io->iov, io->iov_n);
 	else
-		r = capped_write(fd, io->iov, io->iov_n);
+		r = capped_write(f->number, io->iov, io->iov_n);
 	goro_syscall_exit();
+	fetch_add_seqcst(&f->blocked, -1);
+	return r;
+}
+
+/* What is not open this way is never ready; reading and writing would say why. */
+static long why_not_ready(int fd, enum fd_way way)
+{
+	long flags = sys3(SYS_fcntl, fd, F_GETFL, 0);
+
+	if (flags < 0)
+		return flags;
+	return (flags & O_ACCMODE) == (way == FD_READ ? O_WRONLY : O_RDONLY) ? -EBADF : -EAGAIN;
+}
+
+/* One at a time, so that what is ready is not taken by another in between. */
+static long poll_first_transfer(const struct io *io)
+{
+	struct fd *f = io->use.f;
+	long r;
+
+	goro_mutex_lock(&f->turn[io->way]);
+	r = poll_now(f->number, io->way == FD_READ ? POLLIN : POLLOUT);
+	if (r > 0)
+		r = blocking_transfer(io);
+	else if (r == 0)
+		r = why_not_ready(f->number, io->way);
+	goro_mutex_unlock(&f->turn[io->way]);
 	return r;
 }
 

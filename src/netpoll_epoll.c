@@ -6,7 +6,7 @@
  * watches. Both are edge-triggered or read, so that an old break costs at most one
  * look for nothing.
  *
- * epoll_pwait2 (5.11) takes nanoseconds. Without it the wait is a ppoll on the
+ * epoll_pwait2 (5.11) takes nanoseconds. Without it (or GORO_DEBUG=nopwait2=1) the wait is a ppoll on the
  * epoll descriptor itself, which does too.
  */
 #define _GNU_SOURCE
@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "debug.h"
 #include "netpoll.h"
 #include "syscall_raw.h"
 
@@ -104,11 +105,11 @@ static long wait_precisely(struct epoll_event *ev, int max, int64_t ns)
 	struct pollfd p = { .fd = set, .events = POLLIN };
 	long n;
 
-	if (!no_pwait2) {
+	if (!load_relaxed(&no_pwait2) && !debug.nopwait2) {
 		n = sys6(SYS_epoll_pwait2, set, ev, max, ns < 0 ? NULL : &t, NULL, _NSIG / 8);
 		if (n != -ENOSYS)
 			return n;
-		no_pwait2 = true;
+		store_relaxed(&no_pwait2, true);
 	}
 	n = sys5(SYS_ppoll, &p, 1, ns < 0 ? NULL : &t, NULL, _NSIG / 8);
 	return n <= 0 ? n : sys6(SYS_epoll_pwait, set, ev, max, 0, NULL, _NSIG / 8);

@@ -700,3 +700,62 @@ GO_TEST(poll_both_ways)
 	CHECK_EQ(goro_poll(fd[0], POLLIN | POLLOUT, GORO_FOREVER), POLLOUT);
 	net_close(fd);
 }
+
+/* ------------------------------------------------------- on an older kernel */
+
+/* The tests of this program that use what newer kernels have, without it. */
+TEST_TIMEOUT(without_what_is_new, 120)
+{
+	static const char *const tests[] = {
+		"echo_over_tcp", "pipe_of_the_programs_own", "plain_thread_reads", "eventfd_wakes",
+		"terminal", "named_pipe", "devices", "no_signal_from_a_broken_pipe",
+		"a_signal_from_a_broken_stdout", "poll_waits", "a_byte_at_a_time",
+	};
+
+	setenv("GORO_DEBUG", "nopwait2=1,nonowait=1", 1);
+	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+		struct test_output o;
+
+		test_run_program((const char *const[]){ "/proc/self/exe", tests[i], NULL }, &o);
+		CHECK(o.status == 0 || o.status == TEST_SKIPPED);
+	}
+}
+
+static void write_much(int fd, goro_waitgroup *wg)
+{
+	static char big[1 << 20];
+
+	CHECK_EQ(goro_write(fd, big, sizeof big), sizeof big);
+	goro_waitgroup_done(wg);
+}
+
+static void write_to_full_pipe(void)
+{
+	goro_waitgroup wg = { 0 };
+	static char buf[1 << 20];
+	size_t before = net_waiting();
+	int fd[2];
+
+	CHECK_EQ(pipe(fd), 0);
+	goro_waitgroup_add(&wg, 1);
+	go(write_much, fd[1], &wg);
+	AWAIT(net_waiting() > before);		/* it is the goroutine that waits */
+	CHECK_EQ(goro_read_full(fd[0], buf, sizeof buf), sizeof buf);
+	goro_waitgroup_wait(&wg);
+	net_close(fd);
+}
+
+GO_TEST(full_pipe) { write_to_full_pipe(); }
+
+static int run_full_pipe(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	write_to_full_pipe();
+	return 0;
+}
+
+TEST(full_pipe_without_what_is_new)
+{
+	setenv("GORO_DEBUG", "nopwait2=1,nonowait=1", 1);
+	CHECK_EQ(goro_run(run_full_pipe, 0, NULL), 0);
+}
