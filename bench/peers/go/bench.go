@@ -22,6 +22,7 @@ const (
 )
 
 var workloads = map[string]func(){
+	"blocking":   blocking,
 	"buffered":   buffered,
 	"chain":      chain,
 	"context":    contextWorkload,
@@ -30,6 +31,7 @@ var workloads = map[string]func(){
 	"fileread":   fileread,
 	"idle":       idle,
 	"idleconns":  idleconns,
+	"lateness":   lateness,
 	"manytomany": manytomany,
 	"memory":     memory,
 	"mutex":      mutex,
@@ -45,6 +47,7 @@ var workloads = map[string]func(){
 	"timers":     timers,
 	"waitgroup":  waitgroup,
 	"wakeup":     wakeup,
+	"syscall":    syscallWorkload,
 	"yield":      yield,
 }
 
