@@ -40,7 +40,7 @@ struct m *rt_enter_slow(struct m *mp)
 	if (!mp)
 		return foreign_attach();
 	if (border_settle(mp) & ATTN_TAKEN)
-		preempt_wait_turn(mp);
+		preempt_wait_turn(mp, load_relaxed(&mp->slept));
 	return mp;
 }
 
@@ -81,7 +81,7 @@ void rt_exit_slow(struct m *mp)
 		return;
 	mp = rt_enter();
 	if (take_requests(mp))
-		preempt_wait_turn(mp);
+		preempt_wait_turn(mp, false);
 	rt_exit(mp);
 }
 

@@ -67,6 +67,21 @@
 #define SLICE_NS       10000000
 #define SLICE_SHORT_NS 1000000
 
+/* In the global queue, goroutines that were just started or woken, or come back from
+ * a blocking call, go before those that have had their slice, but at most so many
+ * in a row. */
+#define FRESH_ROW 16
+
+/* A thread that does not answer the signal for this long waits for a CPU itself, or
+ * blocks the signal: its P is taken as if it slept. */
+#define UNANSWERED_NS 200000
+
+/* The kernel's time slice for sysmon, where it can be told: shorter than its own
+ * (1.4 ms with 2 CPUs), so that sysmon gets a CPU soon when it wakes. (For all of
+ * our threads it made no difference that could be measured, and what the program
+ * starts would inherit it.) */
+#define SYSMON_KERNEL_SLICE_NS 100000
+
 /* While somebody waits for a P, it is looked at this often; for QUICK_LOOKS looks
  * after a P was taken from a sleeping thread, more often: where one thread waits
  * for a lock others soon will. */

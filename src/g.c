@@ -234,10 +234,12 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 		store_release(&gp->status, G_RUNNABLE);
 		fetch_add_relaxed(&sched.foreign_created, 1);
 		lock_acquire(&sched.lock);
-		globq_put(gp);
+		globq_put_fresh(gp);
 		lock_release(&sched.lock);
 	}
 	wake();
+	if (unlikely(!pp))
+		sysmon_somebody_waits();
 }
 
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)

@@ -143,7 +143,7 @@ static void ready_urgently(struct m *mp, struct g *gp)
 	if (!g_make_runnable(mp, gp))
 		return;
 	lock_acquire(&sched.lock);
-	globq_put_urgent(gp);
+	globq_put_fresh(gp);
 	lock_release(&sched.lock);
 	wake();
 }

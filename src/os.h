@@ -58,6 +58,11 @@ int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
  * *fd keeps what is needed for the next time; forget gives that back. */
 int os_thread_asleep(int tid, int *fd);
 void os_thread_forget(int *fd);
+/* The sleeps of the calling thread are to end on time. */
+void os_thread_punctual(void);
+/* It is to get its CPU soon when it wakes: the kernel may interrupt others for it,
+ * and it for others after slices of this length. No more CPU time, only sooner. */
+void os_thread_prompt(int64_t slice_ns);
 void os_sleep(int64_t ns);
 void os_yield(void);
 int os_tgkill(int tid, int sig);

@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -345,6 +346,33 @@ void os_thread_forget(int *fd)
 	if (*fd > 0)
 		sys1(SYS_close, *fd - 1);
 	*fd = 0;
+}
+
+void os_thread_punctual(void)
+{
+	sys5(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
+}
+
+/* The kernel's own, which libc does not know: the first version. */
+struct sched_attr_v0 {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/* Since Linux 6.12 sched_runtime of an ordinary thread is its time slice. A thread
+ * that wakes does not interrupt another of the same slice, and may wait for
+ * milliseconds where all CPUs are busy. Older kernels ignore it. */
+void os_thread_prompt(int64_t slice_ns)
+{
+	struct sched_attr_v0 attr = { .size = sizeof attr };
+
+	if (sys4(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime = (uint64_t)slice_ns;
+	sys3(SYS_sched_setattr, 0, &attr, 0);
 }
 
 void os_sleep(int64_t ns)

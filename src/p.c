@@ -78,8 +78,16 @@ bool p_take_left_behind(struct p *pp)
 	return true;
 }
 
+/* In a stretch without preemption. For others than the M: may be out of date. */
+static bool preempt_is_off(const struct m *mp)
+{
+	const struct g *gp = load_relaxed(&mp->curg);
+
+	return gp && load_relaxed(&gp->preempt_off) != 0;
+}
+
 /* From an M in user code, on which we have the only claim. */
-static bool take_claimed(struct p *pp, struct m *mp)
+static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 {
 	uint32_t attn;
 
@@ -87,6 +95,8 @@ static bool take_claimed(struct p *pp, struct m *mp)
 	/* acquire: what the M did to the P; pairs with store_release in rt_exit.
 	 * In USER with our claim on it the M changes nothing: mp->p is stable. */
 	if (load_acquire(&mp->state) != M_USER || load_relaxed(&mp->p) != pp)
+		return false;
+	if (!even_if_off && preempt_is_off(mp))
 		return false;
 	attn = load_relaxed(&mp->attn);
 	while (attn & ATTN_CLAIMED)
@@ -102,7 +112,7 @@ static bool take_claimed(struct p *pp, struct m *mp)
 /* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel a
  * claim and come back to user code, and a second taker's claim must not be taken
  * for ours then. */
-bool p_take(struct p *pp)
+bool p_take(struct p *pp, bool even_if_off)
 {
 	static struct lock taking = LOCK_INIT(RANK_LEAF);
 	bool taken = false;
@@ -115,7 +125,7 @@ bool p_take(struct p *pp)
 	mp = load_acquire(&pp->mp);
 	if (mp && load_acquire(&pp->status) == P_RUNNING &&
 	    !(fetch_or_acqrel(&mp->attn, ATTN_CLAIMED) & ATTN_TAKEN))
-		taken = take_claimed(pp, mp);
+		taken = take_claimed(pp, mp, even_if_off);
 	if (mp && !taken)
 		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_CLAIMED);
 	lock_release(&taking);

@@ -49,9 +49,10 @@ struct m *park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg,
 static void ready_elsewhere(struct g *gp)
 {
 	lock_acquire(&sched.lock);
-	globq_put(gp);
+	globq_put_fresh(gp);
 	lock_release(&sched.lock);
 	wake();
+	sysmon_somebody_waits();
 }
 
 /* See g_make_runnable. */

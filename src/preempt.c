@@ -34,7 +34,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
 
 #include <goro.h>
 
@@ -84,7 +83,17 @@ static struct p *take_left_behind(void)
 	return NULL;
 }
 
-void preempt_wait_turn(struct m *mp)
+/* sysmon need not find out when it began: that takes it up to a look, and one who
+ * wakes meanwhile would wait for as much longer. */
+static void slice_begin(struct p *pp)
+{
+	count_up(&pp->count.switches, 1);
+	store_relaxed(&pp->begun_at, os_now());
+	/* release: begun_at; pairs with load_acquire in retake.c */
+	store_release(&pp->begun_tick, p_slices(pp));
+}
+
+void preempt_wait_turn(struct m *mp, bool fresh)
 {
 	struct g *gp = mp->curg;
 	struct p *pp = NULL;
@@ -101,13 +110,18 @@ void preempt_wait_turn(struct m *mp)
 	lock_acquire(&sched.lock);
 	if (!mp->p && !pp)
 		pp = free_p(&was_to_look);
-	if (!pp)
+	if (!pp && fresh)
+		globq_put_fresh(gp);
+	else if (!pp)
 		globq_put(gp);
 	lock_release(&sched.lock);
-	if (pp)
+	if (pp) {
 		p_bind(mp, pp);
-	else
+	} else {
+		if (fresh)
+			sysmon_somebody_waits();
 		m_stop_locked(mp);
+	}
 	if (was_to_look) {
 		/* We have something to run; somebody else is to look around. */
 		fetch_add_seqcst(&sched.spinning, -1);
@@ -119,7 +133,7 @@ void preempt_wait_turn(struct m *mp)
 	}
 	latency_run(mp->p, gp);
 	store_relaxed(&gp->status, G_RUNNING);
-	count_up(&mp->p->count.switches, 1);
+	slice_begin(mp->p);
 }
 
 /* ------------------------------------------------------------- put it off */
@@ -261,7 +275,7 @@ static void stop_here(struct m *mp, const void *ucontext)
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);
 		store_release(&mp->stopped_at, ucontext);
-		preempt_wait_turn(mp);
+		preempt_wait_turn(mp, attn & ATTN_TAKEN && load_relaxed(&mp->slept));
 		store_release(&mp->stopped_at, NULL);
 	}
 	/* release: what was done to the P; pairs with load_acquire in p_take */
@@ -326,7 +340,7 @@ void preempt_thread_init(struct m *mp)
 	stack_t ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
 	sigaltstack(&ss, NULL);
 	pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
-	prctl(PR_SET_TIMERSLACK, 1);	/* sleeps end on time */
+	os_thread_punctual();
 }
 
 /* The stack stays with the M, for its next thread. */
@@ -347,7 +361,7 @@ void goro_preempt_disable(void)
 {
 	struct m *mp = rt_enter();
 
-	mp->curg->preempt_off++;
+	count_up(&mp->curg->preempt_off, 1);
 	rt_exit(mp);
 }
 
@@ -356,6 +370,6 @@ void goro_preempt_enable(void)
 	struct m *mp = rt_enter();
 
 	if (mp->curg->preempt_off > 0)
-		mp->curg->preempt_off--;
+		store_relaxed(&mp->curg->preempt_off, mp->curg->preempt_off - 1);
 	rt_exit(mp);
 }

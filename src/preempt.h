@@ -18,7 +18,7 @@ void preempt_signal(struct m *mp);
 
 /* The running goroutine gets in line for a P, staying on this thread, which
  * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or
- * without. */
-void preempt_wait_turn(struct m *mp);
+ * without. fresh: it comes back from a blocking call, and has not had its slice. */
+void preempt_wait_turn(struct m *mp, bool fresh);
 
 #endif

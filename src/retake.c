@@ -13,8 +13,13 @@
  *	  preemption signal.
  *
  * The slice is 10 ms if only others like it wait (in the global queue), and 1 ms
- * if somebody does who was just started or woken (the P's own queues), or a
- * timer is due, or the poller has events (one P is enough for those).
+ * if somebody does who was just started or woken (the P's own queues, and the fresh
+ * in the global one), or a timer is due, or the poller has events (one P is enough
+ * for those).
+ *
+ * A thread that does not answer the signal has no CPU itself: on a busy machine it
+ * would hold the P without using it until the kernel gets round to it. The P is
+ * taken from it as from one that sleeps.
  *
  * After a P was taken the looks come every 50 us for a while: where one M blocks
  * on a lock others soon will, and each waits for a look.
@@ -35,6 +40,14 @@
 
 static int quick_looks;		/* how many more come soon */
 static bool poller_served;	/* in this round a P was made to look at the poller */
+static size_t fresh_left;	/* who just came and no P was asked for yet, this round */
+
+/* A P will pick another goroutine: one of those who wait is seen to. */
+static void served(void)
+{
+	poller_served = true;
+	fresh_left -= fresh_left != 0;
+}
 
 /* ------------------------------------------------------------ is it asleep? */
 
@@ -79,18 +92,19 @@ static bool clock_stands(struct m *mp)
  * waits for. */
 static bool somebody_to_run_it(void)
 {
-	if (load_relaxed(&sched.idle_m_n) > 0 || load_relaxed(&sched.bound.n) > 0)
+	if (load_relaxed(&sched.idle_m_n) > 0 || globq_has_bound())
 		return true;
 	store_relaxed(&sched.want_spare, 1);
 	m_spawn();
 	return false;
 }
 
-static bool take_and_hand_on(struct p *pp, struct m *mp)
+static bool take_and_hand_on(struct p *pp, struct m *mp, bool sleeps)
 {
-	if (!somebody_to_run_it() || !p_take(pp))
+	store_relaxed(&mp->slept, sleeps);	/* before it can find out */
+	if (!somebody_to_run_it() || !p_take(pp, sleeps))
 		return false;
-	poller_served = true;
+	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
 	count_up(&pp->count.handoffs, 1);
 	quick_looks = QUICK_LOOKS;
@@ -98,23 +112,29 @@ static bool take_and_hand_on(struct p *pp, struct m *mp)
 	return true;
 }
 
-static void signal_thread(struct m *mp)
+static void signal_thread(struct m *mp, int64_t now)
 {
-	if (debug.asyncpreemptoff)
+	if (debug.asyncpreemptoff || exchange_acqrel(&mp->signalled, 1) != 0)
 		return;
-	if (exchange_acqrel(&mp->signalled, 1) == 0)
-		preempt_signal(mp);
+	mp->signalled_at = now;
+	preempt_signal(mp);
+}
+
+/* It was signalled a while ago and has not come to the handler: it has no CPU. */
+static bool unanswered(const struct m *mp, int64_t now)
+{
+	return load_relaxed(&mp->signalled) && now - mp->signalled_at >= UNANSWERED_NS;
 }
 
 /* Without the membarrier that p_take needs: at worst the M's store of USER is not
  * seen yet and neither is the request by the M, on its way out; then the next look
  * finds it in user code. */
-static void ask_to_yield(struct m *mp)
+static void ask_to_yield(struct m *mp, int64_t now)
 {
-	poller_served = true;
+	served();
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
 	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it())
-		signal_thread(mp);
+		signal_thread(mp, now);
 }
 
 /* ------------------------------------------------------------------ the look */
@@ -125,10 +145,15 @@ static int64_t slice_of(const struct p *pp, int64_t now)
 	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
 
 	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now ||
-	    load_relaxed(&pp->untried_due) ||
-	    ((netpoll_pending() || load_relaxed(&sched.urgent_n)) && !poller_served))
+	    load_relaxed(&pp->untried_due) || (netpoll_pending() && !poller_served) ||
+	    fresh_left != 0)
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
 	return globq_length() != 0 ? whole : TIMER_NEVER;
+}
+
+static int64_t soonest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 /* When to look again at pp: ns from now. */
@@ -144,7 +169,9 @@ static int64_t look_at(struct p *pp, int64_t now)
 	if (pp->seen_tick != tick || pp->seen_m != mp) {
 		pp->seen_tick = tick;
 		pp->seen_m = mp;
-		pp->seen_at = now;
+		/* acquire: begun_at; pairs with store_release in slice_begin */
+		pp->seen_at = load_acquire(&pp->begun_tick) == tick ? load_relaxed(&pp->begun_at)
+		                                                    : now;
 		mp->cpu_seen = 0;
 		store_relaxed(&mp->put_off, 0);
 	}
@@ -155,24 +182,28 @@ static int64_t look_at(struct p *pp, int64_t now)
 	age = now - pp->seen_at;
 	if (P_STATUS_OF(status) == P_SYSCALL) {
 		if (age >= SYSCALL_GRACE_NS)
-			take_and_hand_on(pp, mp);
+			take_and_hand_on(pp, mp, true);
 		return LOOK_SOON_NS;
 	}
 	if (age >= LOOK_SOON_NS && clock_stands(mp) && load_acquire(&mp->state) == M_USER &&
-	    asleep(mp) && take_and_hand_on(pp, mp))
+	    asleep(mp) && take_and_hand_on(pp, mp, true))
 		return LOOK_SOON_NS;
 	if (age < slice)
-		return quick_looks > 0 ? LOOK_SOON_NS : LOOK_NS;
-	if (load_acquire(&mp->state) == M_USER && asleep(mp)) {
-		take_and_hand_on(pp, mp);
-		return LOOK_SOON_NS;
+		return soonest(quick_looks > 0 ? LOOK_SOON_NS : LOOK_NS, slice - age);
+	if (load_acquire(&mp->state) == M_USER) {
+		bool sleeps = asleep(mp);
+
+		if (sleeps || unanswered(mp, now)) {
+			take_and_hand_on(pp, mp, sleeps);
+			return LOOK_SOON_NS;
+		}
 	}
-	ask_to_yield(mp);
-	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : LOOK_NS;
+	ask_to_yield(mp, now);
+	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : UNANSWERED_NS;
 }
 
 /* Ms that run on without a P: stopped once they have computed for a while. */
-static int64_t chase(void)
+static int64_t chase(int64_t now)
 {
 	if (load_relaxed(&sched.taken) == 0)
 		return TIMER_NEVER;
@@ -186,16 +217,17 @@ static int64_t chase(void)
 			continue;
 		mp->cpu_seen = cpu;
 		if (!asleep(mp))
-			signal_thread(mp);
+			signal_thread(mp, now);
 	}
 	return LOOK_NS;
 }
 
 int64_t retake_look(int64_t now)
 {
-	int64_t next = chase();
+	int64_t next = chase(now);
 
 	poller_served = false;
+	fresh_left = globq_fresh();
 	if (quick_looks > 0)
 		quick_looks--;
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {

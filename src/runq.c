@@ -41,14 +41,18 @@
  * world is stopped, and whoever owns a P afterwards got it under sched.lock, so
  * owner and thieves always agree on it.
  *
- * The global queue is a list under sched.lock; or rather three: of those that run
+ * The global queue is a list under sched.lock; or rather three and two: of those that run
  * anywhere; of those that bring their own M (preempt.c), which must be found at
  * once when no other M is to be had; and of started ones, the old half of a P's
  * that was full. Turns keep them in one order. Started ones are taken when a P has
  * nothing else, or by the clock as from its own: were they taken in turn with the
  * woken, each would open another subtree, whose started ones fill the P's queue
  * again, and a tree that once overflowed would be walked breadth first from then
- * on (skynet: 40,000 alive at a time instead of 60).
+ * on (skynet: 40,000 alive at a time instead of 60). And two more lists, of both
+ * kinds, for those for whom there is no P's queue although they just came: a plain
+ * thread started or woke them, an M without a P found them in the poller, or they
+ * are back from a blocking call. They go before the others, who have had their
+ * slice, as a P's own queues do.
  */
 #include "runq.h"
 
@@ -149,8 +153,6 @@ static struct g *list_pop(struct gqueue *q)
 		q->tail = NULL;
 	store_relaxed(&q->n, q->n - 1);
 	store_relaxed(&sched.queued, sched.queued - 1);
-	if (gp->queue_seq == 0)
-		store_relaxed(&sched.urgent_n, sched.urgent_n - 1);
 	gp->link = NULL;
 	return gp;
 }
@@ -174,39 +176,44 @@ static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n)
 	}
 }
 
-/* Turns begin at 1; these have turn 0. Among themselves the last comes first: there are
- * hardly ever two. One that brings its own M goes to the others of its kind. */
-void globq_put_urgent(struct g *gp)
+void globq_put_fresh(struct g *gp)
 {
-	struct gqueue *q = gp->locked_m ? &sched.bound : &sched.runq;
-
 	check(lock_is_held(&sched.lock));
-	gp->queue_seq = 0;
-	gp->link = q->head;
-	q->head = gp;
-	if (!q->tail)
-		q->tail = gp;
-	store_relaxed(&q->n, q->n + 1);
-	store_relaxed(&sched.queued, sched.queued + 1);
-	store_relaxed(&sched.urgent_n, sched.urgent_n + 1);
+	gp->queue_seq = ++sched.queue_seq;
+	list_put(gp->locked_m ? &sched.fresh_bound : &sched.fresh, gp);
 }
 
 struct g *globq_take_bound(void)
 {
 	check(lock_is_held(&sched.lock));
+	if (sched.fresh_bound.head)
+		return list_pop(&sched.fresh_bound);
 	return sched.bound.head ? list_pop(&sched.bound) : NULL;
 }
 
-/* The one whose first has waited longest, or NULL. */
-static struct gqueue *whose_turn(bool started)
+/* The one of n lists whose first has waited longest, or NULL. */
+static struct gqueue *longest_waiting(struct gqueue *const *all, int n)
 {
-	struct gqueue *all[] = { &sched.bound, &sched.runq, &sched.started };
 	struct gqueue *first = NULL;
 
-	for (int i = 0; i < 2 + started; i++)
+	for (int i = 0; i < n; i++)
 		if (all[i]->head && (!first || all[i]->head->queue_seq < first->head->queue_seq))
 			first = all[i];
 	return first;
+}
+
+static struct gqueue *whose_turn(bool started)
+{
+	struct gqueue *const fresh[] = { &sched.fresh_bound, &sched.fresh };
+	struct gqueue *const others[] = { &sched.bound, &sched.runq, &sched.started };
+	struct gqueue *next = longest_waiting(others, 2 + started);
+
+	if (globq_fresh() != 0 && (sched.fresh_row < FRESH_ROW || !next)) {
+		sched.fresh_row++;
+		return longest_waiting(fresh, 2);
+	}
+	sched.fresh_row = 0;
+	return next;
 }
 
 /* The rest of a share goes where its kind waits, which is no longer than that of
@@ -220,7 +227,7 @@ struct g *globq_get(struct p *pp, bool started)
 	uint32_t got = 0;
 
 	check(lock_is_held(&sched.lock));
-	if (q == &sched.runq) {
+	if (q == &sched.runq || q == &sched.fresh) {
 		if (n > ring_room(&pp->woken) / 2)
 			n = ring_room(&pp->woken) / 2;
 		while (n-- > 0)

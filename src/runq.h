@@ -32,12 +32,23 @@ struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, boo
 
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
-void globq_put_urgent(struct g *gp);	/* before all that had their turn given */
+void globq_put_fresh(struct g *gp);	/* before those that have had their slice */
 /* The first that brings its own M. */
 struct g *globq_take_bound(void);
 /* One to run, and a fair share of the rest into pp's queue. started: also those
  * that overflowed from somewhere before they ran. */
 struct g *globq_get(struct p *pp, bool started);
+
+static inline size_t globq_fresh(void)
+{
+	return load_relaxed(&sched.fresh.n) + load_relaxed(&sched.fresh_bound.n);
+}
+
+/* There is one that brings its own M. */
+static inline bool globq_has_bound(void)
+{
+	return load_relaxed(&sched.bound.n) + load_relaxed(&sched.fresh_bound.n) != 0;
+}
 
 static inline size_t globq_length(void)
 {

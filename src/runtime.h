@@ -72,7 +72,7 @@ void p_idle_put(struct p *pp);
 struct p *p_idle_get(void);
 /* Takes the P from an M that is in user code or in an announced call; the caller
  * owns it then. */
-bool p_take(struct p *pp);
+bool p_take(struct p *pp, bool even_if_off);	/* .. in a stretch without preemption */
 bool p_take_left_behind(struct p *pp);		/* .. in an announced call only */
 /* The owner M no longer needs it: to an M with work, or idle. */
 void p_handoff(struct p *pp);
@@ -125,6 +125,8 @@ bool anybody_waits_for_io(void);
 void sysmon_init(void);
 void sysmon_wake(void);				/* from its deep sleep; sched.lock held */
 void sysmon_poke(void);				/* it is to look at the timers */
+/* Somebody came from outside: if no P is free, sysmon is to look soon. */
+void sysmon_somebody_waits(void);
 
 /* ---- foreign.c: plain threads */
 

@@ -73,7 +73,7 @@ static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 	latency_run(pp, gp);
 	store_relaxed(&gp->status, G_RUNNING);
 	store_relaxed(&gp->mp, mp);
-	mp->curg = gp;
+	store_relaxed(&mp->curg, gp);
 	count_up(&pp->count.switches, 1);
 	if (inherit)
 		count_up(&pp->count.inherited, 1);
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp,
 		tool_switch_start(&gp->tool, &next->tool);
 		mp = context_switch(&gp->context, &next->context, mp);
 	} else {
-		mp->curg = NULL;
+		store_relaxed(&mp->curg, NULL);
 		tool_switch_start(&gp->tool, &mp->tool);
 		mp = context_switch(&gp->context, &mp->sched_context, mp);
 	}
@@ -166,7 +166,7 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 		tool_switch_start(NULL, &next->tool);
 		context_jump(&next->context, mp);
 	}
-	mp->curg = NULL;
+	store_relaxed(&mp->curg, NULL);
 	tool_switch_start(NULL, &mp->tool);
 	context_jump(&mp->sched_context, mp);
 }

@@ -53,7 +53,7 @@ void goro_syscall_exit(void)
 	/* acquire: pairs with whoever gave it back the same; there is nobody */
 	if (unlikely(!mp->p || !cas_acquire(&mp->p->status, &left, P_RUNNING))) {
 		store_relaxed(&mp->p, NULL);
-		preempt_wait_turn(mp);
+		preempt_wait_turn(mp, true);
 	}
 	rt_exit(mp);
 }

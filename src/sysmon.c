@@ -15,7 +15,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include "netpoll.h"
 #include "os.h"
@@ -38,15 +37,22 @@ void sysmon_poke(void)
 	netpoll_watch_note_wake(&sysmon_note);
 }
 
+void sysmon_somebody_waits(void)
+{
+	if (load_relaxed(&sched.idle_p_n) == 0 &&
+	    load_relaxed(&sched.sysmon_until) > os_now() + SLICE_SHORT_NS)
+		sysmon_poke();
+}
+
 /* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
  * Stores when it will look before it reads the timers: see "The keeper" in
- * idle.c. */
-static void tick_sleep(int64_t tick)
+ * idle.c. Timers that were due at the last look, at looked_at, are with the Ps. */
+static void tick_sleep(int64_t tick, int64_t looked_at)
 {
 	int64_t now = os_now(), until = now + tick, earliest;
 
 	store_seqcst(&sched.sysmon_until, until);
-	earliest = timers_earliest();
+	earliest = timers_earliest_after(looked_at);
 	if (earliest < until) {
 		until = earliest;
 		store_seqcst(&sched.sysmon_until, until);
@@ -61,7 +67,7 @@ static void tick_sleep(int64_t tick)
 
 /* Sees to it that timers that are due are looked at: by an idle M, or by the M
  * that has their P. */
-static bool timers_due(int64_t now)
+static void timers_due(int64_t now)
 {
 	bool any = false;
 
@@ -79,7 +85,6 @@ static bool timers_due(int64_t now)
 		fence_seqcst();
 		wake();
 	}
-	return any;
 }
 
 static bool all_idle(void)
@@ -127,14 +132,13 @@ struct watch {
 	int64_t tick;
 	int quiet;		/* ticks in a row without anything to do */
 	int lingered;
+	int64_t looked_at;	/* at the timers and the Ps */
 	int64_t quota_at, scavenge_at;
 };
 
 /* look: how soon the Ps are to be looked at again. */
-static void next_tick(struct watch *w, bool busy, int64_t look)
+static void next_tick(struct watch *w, int64_t look)
 {
-	if (busy)
-		w->quiet = 0;
 	if (w->quiet++ < SYSMON_QUIET_TICKS) {
 		w->tick = SYSMON_TICK_MIN_NS;
 		return;
@@ -165,7 +169,7 @@ static void idle_tick(struct watch *w)
 {
 	w->tick = SYSMON_TICK_MAX_NS;
 	if (w->lingered++ < 2 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
-		tick_sleep(w->tick);
+		tick_sleep(w->tick, w->looked_at);
 		if (deadlock_unsure()) {
 			lock_acquire(&sched.lock);
 			deadlock_check();
@@ -188,7 +192,8 @@ static void *sysmon_thread(void *arg)
 
 	(void)arg;
 	foreign_attach();	/* an M, so that it can stop the world */
-	prctl(PR_SET_TIMERSLACK, 1);
+	os_thread_punctual();
+	os_thread_prompt(SYSMON_KERNEL_SLICE_NS);
 	for (;;) {
 		int64_t now;
 
@@ -196,11 +201,12 @@ static void *sysmon_thread(void *arg)
 			idle_tick(&w);
 		} else {
 			w.lingered = 0;
-			tick_sleep(w.tick);
+			tick_sleep(w.tick, w.looked_at);
 		}
-		now = os_now();
+		w.looked_at = now = os_now();
 		store_relaxed(&sched.coarse_now, now);
-		next_tick(&w, timers_due(now), soonest(retake_look(now), netpoll_tick(now)));
+		timers_due(now);
+		next_tick(&w, soonest(retake_look(now), netpoll_tick(now)));
 		slow_duties(&w, now);
 	}
 	return NULL;

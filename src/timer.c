@@ -265,12 +265,17 @@ bool timers_run(struct m *mp, struct p *pp, int64_t now)
 
 int64_t timers_earliest(void)
 {
+	return timers_earliest_after(INT64_MIN);
+}
+
+int64_t timers_earliest_after(int64_t after)
+{
 	int64_t min = TIMER_NEVER;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
 		int64_t when = load_seqcst(&p_at(i)->timers.min_when);
 
-		if (when < min)
+		if (when > after && when < min)
 			min = when;
 	}
 	return min;

@@ -70,6 +70,7 @@ static inline void timer_fired(struct timer *t)
 
 /* The earliest time at which any P has a timer. */
 int64_t timers_earliest(void);
+int64_t timers_earliest_after(int64_t after);	/* .. of those Ps whose first is later */
 bool timers_are_due(const struct p *pp);
 /* Fires what is due on pp, which any M with a P may do; now 0: looks at the
  * clock if there is anything. True if anything fired. */

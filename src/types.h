@@ -222,8 +222,10 @@ struct m {
 	const void *stopped_at;	/* ucontext_t */
 
 	/* sysmon's and the handler's. See retake.c. */
-	uint32_t signalled;	/* a preemption signal is on its way */
+	uint32_t signalled;	/* a preemption signal is on its way .. */
+	int64_t signalled_at;	/* .. since then */
 	uint32_t put_off;	/* times the handler asked for another try */
+	uint32_t slept;		/* the P was taken while it slept, not while it ran */
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
 	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
 	int syscall_tid;	/* .. of which thread */
@@ -338,6 +340,10 @@ struct p {
 	struct p *link;		/* sched.idle_p or sched.need_m */
 	bool spawn_spinning;
 
+	/* A slice that began on a thread woken for it: when, and which (p_slices). */
+	int64_t begun_at;
+	uint64_t begun_tick;
+
 	/* sysmon's. */
 	uint64_t seen_tick;
 	struct m *seen_m;
@@ -362,10 +368,11 @@ struct sched {
 	/* Under lock; the counts may be read without. */
 	struct gqueue runq;	/* the global queue: those that run anywhere, .. */
 	struct gqueue bound;	/* .. those that bring their own M, .. */
-	struct gqueue started;	/* .. and those that were started and have not run */
-	size_t queued;		/* in all three */
+	struct gqueue started;	/* .. those that were started and have not run, .. */
+	struct gqueue fresh, fresh_bound;	/* .. and those who just came: see runq.c */
+	size_t queued;		/* in all of them */
+	uint32_t fresh_row;	/* how many who just came were picked in a row */
 	uint64_t queue_seq;	/* turns given out */
-	size_t urgent_n;	/* first in the queue: the poller's; written under lock */
 	struct m *idle_m;
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */

@@ -113,7 +113,7 @@ static void take_all(struct p *own)
 	for (int i = 0; i < sched.gomaxprocs; i++) {
 		struct p *pp = p_at(i);
 
-		if (pp == own || load_acquire(&pp->status) == P_STOPPED || !p_take(pp))
+		if (pp == own || load_acquire(&pp->status) == P_STOPPED || !p_take(pp, true))
 			continue;
 		lock_acquire(&sched.lock);
 		world_p_stopped(pp);
