@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-asan test-tsan test-aarch64 bench install clean help
+.PHONY: all demo test test-long test-asan test-tsan test-aarch64 bench install clean help
 all: build-release
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make demo            build and run examples/demo.c"
 	@echo "make test            all tests, in these builds: $(VARIANTS)"
 	@echo "                     (one: make test VARIANTS=debug CTEST_FLAGS='-R chan')"
+	@echo "make test-long       measurements of time: shares, lateness, convoys"
 	@echo "make test-asan       all tests with AddressSanitizer and UBSan"
 	@echo "make test-tsan       all tests with ThreadSanitizer"
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
@@ -41,6 +42,9 @@ demo: build-release
 
 test:
 	@test/run $(VARIANTS)
+
+test-long:
+	@LONG=1 test/run release
 
 test-asan test-tsan test-aarch64:
 	@test/run $(@:test-%=%)

@@ -23,6 +23,10 @@ file(STRINGS ${SOURCE} markers REGEX "/\\* test: [a-z ]*\\*/")
 if(markers MATCHES "/\\* test: procs \\*/")
 	string(REPLACE "," ";" variants "${PROCS}")
 endif()
+set(labels ${name})
+if(markers MATCHES "/\\* test: long \\*/")
+	list(APPEND labels long)
+endif()
 set(serial OFF)
 if(markers MATCHES "/\\* test: serial \\*/")
 	set(serial ON)
@@ -42,7 +46,7 @@ function(add id test timeout more)
 	string(APPEND text "add_test([==[${id}]==]${command})\n"
 		"set_tests_properties([==[${id}]==] PROPERTIES\n"
 		"  ENVIRONMENT [==[${ENVIRONMENT};${more}]==]\n"
-		"  LABELS ${name} RUN_SERIAL ${serial} SKIP_RETURN_CODE 77 TIMEOUT ${timeout})\n")
+		"  LABELS [==[${labels}]==] RUN_SERIAL ${serial} SKIP_RETURN_CODE 77 TIMEOUT ${timeout})\n")
 	set(text "${text}" PARENT_SCOPE)
 endfunction()
 

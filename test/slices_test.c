@@ -5,6 +5,7 @@
  * does the same, since the machine has other things to do too.
  */
 /* test: serial */
+/* test: long */
 #include <goro.h>
 #include <pthread.h>
 
