@@ -106,7 +106,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, bool sleeps)
 		return false;
 	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
-	count_up(&pp->count.handoffs, 1);
+	count_up(sleeps ? &pp->count.handoffs : &pp->count.preemptions, 1);
 	quick_looks = QUICK_LOOKS;
 	p_handoff(pp);
 	return true;
