@@ -87,7 +87,7 @@
  * for a lock others soon will. */
 #define LOOK_NS      1000000
 #define LOOK_SOON_NS 50000
-#define QUICK_LOOKS  40
+#define QUICK_LOOKS  8
 
 /* Events taken from the poller at a time, Go's number. */
 #define NETPOLL_BATCH 128
@@ -103,8 +103,10 @@
 #define SYSCALL_GRACE_NS 20000
 /* A thread that used less CPU time than this between two looks may be asleep. */
 #define CLOCK_STANDS_NS 2000
-/* A thread that lost its P may compute for this long before it is stopped. */
+/* A thread that lost its P may compute for this long before it is stopped; there may
+ * be many such threads, and they are looked at this often. */
 #define CHASE_AFTER_NS 50000
+#define CHASE_EVERY_NS 500000
 /* A goroutine found inside libc gets so many more tries, so far apart, to come
  * out of it before it is stopped there. */
 #define PUT_OFF_MAX 20

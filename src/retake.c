@@ -21,8 +21,11 @@
  * would hold the P without using it until the kernel gets round to it. The P is
  * taken from it as from one that sleeps.
  *
- * After a P was taken the looks come every 50 us for a while: where one M blocks
- * on a lock others soon will, and each waits for a look.
+ * After a P was taken the next looks come every 50 us, since where one M blocks on
+ * a lock others soon will, and each waits for a look; when some have found nothing
+ * to take, they come half as often each time. (Forty of them after each made sysmon
+ * use a fifth of a CPU where many goroutines block, and the kernel, to be fair, then
+ * let it wait for tens of milliseconds.)
  *
  * An M whose P was taken goes on without one when its call returns. If it then
  * computes instead of entering the runtime, it is stopped too, by the signal
@@ -38,7 +41,9 @@
 #include "runq.h"
 #include "runtime.h"
 
-static int quick_looks;		/* how many more come soon */
+static int64_t look_ns = LOOK_NS;	/* until the next, if all goes on as it does */
+static int fruitless;		/* looks since one found a P to take */
+static int64_t chased_at;
 static bool poller_served;	/* in this round a P was made to look at the poller */
 static size_t fresh_left;	/* who just came and no P was asked for yet, this round */
 
@@ -107,7 +112,8 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, bool sleeps)
 	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
 	count_up(sleeps ? &pp->count.handoffs : &pp->count.preemptions, 1);
-	quick_looks = QUICK_LOOKS;
+	look_ns = LOOK_SOON_NS;
+	fruitless = 0;
 	p_handoff(pp);
 	return true;
 }
@@ -189,7 +195,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	    asleep(mp) && take_and_hand_on(pp, mp, true))
 		return LOOK_SOON_NS;
 	if (age < slice)
-		return soonest(quick_looks > 0 ? LOOK_SOON_NS : LOOK_NS, slice - age);
+		return soonest(look_ns, slice - age);
 	if (load_acquire(&mp->state) == M_USER) {
 		bool sleeps = asleep(mp);
 
@@ -207,6 +213,9 @@ static int64_t chase(int64_t now)
 {
 	if (load_relaxed(&sched.taken) == 0)
 		return TIMER_NEVER;
+	if (now - chased_at < CHASE_EVERY_NS)
+		return chased_at + CHASE_EVERY_NS - now;
+	chased_at = now;
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
 		int64_t cpu;
 
@@ -219,7 +228,7 @@ static int64_t chase(int64_t now)
 		if (!asleep(mp))
 			signal_thread(mp, now);
 	}
-	return LOOK_NS;
+	return CHASE_EVERY_NS;
 }
 
 int64_t retake_look(int64_t now)
@@ -228,8 +237,8 @@ int64_t retake_look(int64_t now)
 
 	poller_served = false;
 	fresh_left = globq_fresh();
-	if (quick_looks > 0)
-		quick_looks--;
+	if (++fruitless > QUICK_LOOKS)
+		look_ns = soonest(2 * look_ns, LOOK_NS);
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
 		int64_t t = look_at(p_at(i), now);
 
