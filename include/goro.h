@@ -115,6 +115,11 @@ GORO_API void goro_set_default_gomaxprocs(void);   /* follow the machine again *
 GORO_API int goro_num_cpu(void);            /* affinity and cgroup quota seen  */
 GORO_API size_t goro_num_goroutine(void);
 
+/* How many threads there may be, 10,000 unless set: debug.SetMaxThreads. The
+ * previous setting. A goroutine in a blocking call keeps its thread; a program that
+ * needs more ends with a report of how many are in such calls, and where. */
+GORO_API int goro_set_max_threads(int n);
+
 /* Goroutine-local storage. Destructors run when the goroutine ends. */
 typedef struct goro_key goro_key;
 GORO_API goro_key *goro_key_make(void (*destroy)(void *value));

@@ -19,9 +19,8 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
+#include "limit.h"
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
@@ -127,23 +126,6 @@ static void *m_thread(void *arg)
 	return NULL;
 }
 
-static _Noreturn void thread_failed(int error)
-{
-	char line[128];
-	int n = snprintf(line, sizeof line,
-	                 "runtime: failed to create new OS thread (have %d already; errno=%d)\n",
-	                 sched.m_n, error);
-
-	os_write(STDERR_FILENO, line, (size_t)n);
-	if (error == EAGAIN) {
-		static const char hint[] =
-			"runtime: may need to increase max user processes (ulimit -u)\n";
-
-		os_write(STDERR_FILENO, hint, sizeof hint - 1);
-	}
-	throw("newosproc");
-}
-
 static int add_tls(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
@@ -187,18 +169,6 @@ static int m_make(void)
 	return error;
 }
 
-static void check_limit(void)
-{
-	char line[64];
-	int n;
-
-	if (sched.m_n <= THREADS_MAX)
-		return;
-	n = snprintf(line, sizeof line, "runtime: program exceeds %d-thread limit\n", THREADS_MAX);
-	os_write(STDERR_FILENO, line, (size_t)n);
-	throw("thread exhaustion");
-}
-
 /* No thread could be made. A spare one the program can do without. */
 static void make_failed(int error)
 {
@@ -213,7 +183,7 @@ static void make_failed(int error)
 		store_relaxed(&sched.want_spare, 0);
 	lock_release(&sched.lock);
 	if (needed)
-		thread_failed(error);
+		limit_reached(sched.m_n, error);
 }
 
 static void *spawner_thread(void *arg)
@@ -234,7 +204,7 @@ static void *spawner_thread(void *arg)
 		if (make) {
 			int error;
 
-			check_limit();
+			limit_check(sched.m_n);
 			if ((error = m_make()))
 				make_failed(error);
 		} else if (!stack_prepare()) {
@@ -260,7 +230,7 @@ void m_init(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&thread, NULL, spawner_thread, NULL);
 	if (error)
-		thread_failed(error);
+		limit_reached(sched.m_n, error);
 	pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
