@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-asan test-tsan test-aarch64 bench install clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench install clean help
 all: build-release
 
 help:
@@ -19,6 +19,8 @@ help:
 	@echo "make test            all tests, in these builds: $(VARIANTS)"
 	@echo "                     (one: make test VARIANTS=debug CTEST_FLAGS='-R chan')"
 	@echo "make test-long       measurements of time: shares, lateness, convoys"
+	@echo "make test-real       client libraries against redis, PostgreSQL, nginx"
+	@echo "make soak            everything at random, for SECONDS (an hour)"
 	@echo "make test-asan       all tests with AddressSanitizer and UBSan"
 	@echo "make test-tsan       all tests with ThreadSanitizer"
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
@@ -45,6 +47,13 @@ test:
 
 test-long:
 	@LONG=1 test/run release
+
+test-real:
+	@test/real/run
+
+SECONDS ?= 3600
+soak:
+	@test/soak/run $(SECONDS)
 
 test-asan test-tsan test-aarch64:
 	@test/run $(@:test-%=%)
