@@ -103,10 +103,10 @@
 #define SYSCALL_GRACE_NS 20000
 /* A thread that used less CPU time than this between two looks may be asleep. */
 #define CLOCK_STANDS_NS 2000
-/* A thread that lost its P may compute for this long before it is stopped; there may
- * be many such threads, and they are looked at this often. */
+/* A thread that lost its P may compute for this long before it is stopped. */
 #define CHASE_AFTER_NS 50000
-#define CHASE_EVERY_NS 500000
+/* There may be many such threads: so much time for each of them between two looks. */
+#define CHASE_EACH_NS  5000
 /* A goroutine found inside libc gets so many more tries, so far apart, to come
  * out of it before it is stopped there. */
 #define PUT_OFF_MAX 20

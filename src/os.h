@@ -54,8 +54,9 @@ void os_release(const struct os_range *ranges, size_t count);
 int os_tid(void);
 int os_threads(void);			/* of this process, or -errno */
 int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
-/* 1: the thread sleeps in the kernel; 0: it runs or could; -errno: cannot tell.
- * *fd keeps what is needed for the next time; forget gives that back. */
+/* Whether a thread sleeps in the kernel (awake: it runs or could), or -errno: cannot
+ * tell. *fd keeps what is needed for the next time; forget gives that back. */
+enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
 int os_thread_asleep(int tid, int *fd);
 void os_thread_forget(int *fd);
 /* The sleeps of the calling thread are to end on time. */

@@ -325,7 +325,8 @@ static int open_thread_file(int tid, const char *name)
 /* The file says "running", or the number of the system call and so on. */
 int os_thread_asleep(int tid, int *fd)
 {
-	char first;
+	char text[8] = "";
+	int number = 0;
 	long n;
 
 	if (*fd == 0) {
@@ -335,10 +336,14 @@ int os_thread_asleep(int tid, int *fd)
 			return f;
 		*fd = f + 1;
 	}
-	n = sys4(SYS_pread64, *fd - 1, &first, 1, 0);
+	n = sys4(SYS_pread64, *fd - 1, text, sizeof text - 1, 0);
 	if (n < 0)
 		return (int)n;
-	return n == 1 && first != 'r';
+	if (n == 0 || text[0] == 'r')
+		return OS_AWAKE;
+	for (const char *p = text; *p >= '0' && *p <= '9'; p++)
+		number = number * 10 + *p - '0';
+	return number == SYS_futex ? OS_ASLEEP_ON_FUTEX : OS_ASLEEP;
 }
 
 void os_thread_forget(int *fd)

@@ -58,7 +58,7 @@ static void served(void)
 
 /* The thread sleeps in the kernel, for certain. The file stays open for the next
  * look; a thread that is gone leaves one from which nothing can be read. */
-static bool asleep(struct m *mp)
+static enum os_sleep asleep(struct m *mp)
 {
 	int tid = load_relaxed(&mp->tid), r;
 
@@ -69,7 +69,7 @@ static bool asleep(struct m *mp)
 	r = os_thread_asleep(tid, &mp->syscall_fd);
 	if (r < 0)
 		os_thread_forget(&mp->syscall_fd);
-	return r > 0;
+	return r > 0 ? (enum os_sleep)r : OS_AWAKE;
 }
 
 /* Closes the files of threads that are gone. */
@@ -104,10 +104,12 @@ static bool somebody_to_run_it(void)
 	return false;
 }
 
-static bool take_and_hand_on(struct p *pp, struct m *mp, bool sleeps)
+/* One that waits for a lock is not fresh when it has got it: it would make another
+ * give way after 1 ms, who as like as not holds the lock by then. */
+static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps)
 {
-	store_relaxed(&mp->slept, sleeps);	/* before it can find out */
-	if (!somebody_to_run_it() || !p_take(pp, sleeps))
+	store_relaxed(&mp->slept, sleeps == OS_ASLEEP);	/* before it can find out */
+	if (!somebody_to_run_it() || !p_take(pp, sleeps != OS_AWAKE))
 		return false;
 	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
@@ -168,6 +170,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	struct m *mp = load_acquire(&pp->mp);
 	uint64_t tick = p_slices(pp);
 	uint32_t status = load_acquire(&pp->status);
+	enum os_sleep sleeps;
 	int64_t slice, age;
 
 	if (!mp || (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL))
@@ -188,17 +191,16 @@ static int64_t look_at(struct p *pp, int64_t now)
 	age = now - pp->seen_at;
 	if (P_STATUS_OF(status) == P_SYSCALL) {
 		if (age >= SYSCALL_GRACE_NS)
-			take_and_hand_on(pp, mp, true);
+			take_and_hand_on(pp, mp, OS_ASLEEP);
 		return LOOK_SOON_NS;
 	}
 	if (age >= LOOK_SOON_NS && clock_stands(mp) && load_acquire(&mp->state) == M_USER &&
-	    asleep(mp) && take_and_hand_on(pp, mp, true))
+	    (sleeps = asleep(mp)) && take_and_hand_on(pp, mp, sleeps))
 		return LOOK_SOON_NS;
 	if (age < slice)
 		return soonest(look_ns, slice - age);
 	if (load_acquire(&mp->state) == M_USER) {
-		bool sleeps = asleep(mp);
-
+		sleeps = asleep(mp);
 		if (sleeps || unanswered(mp, now)) {
 			take_and_hand_on(pp, mp, sleeps);
 			return LOOK_SOON_NS;
@@ -211,10 +213,12 @@ static int64_t look_at(struct p *pp, int64_t now)
 /* Ms that run on without a P: stopped once they have computed for a while. */
 static int64_t chase(int64_t now)
 {
-	if (load_relaxed(&sched.taken) == 0)
+	int taken = load_relaxed(&sched.taken);
+
+	if (taken == 0)
 		return TIMER_NEVER;
-	if (now - chased_at < CHASE_EVERY_NS)
-		return chased_at + CHASE_EVERY_NS - now;
+	if (now - chased_at < taken * CHASE_EACH_NS)
+		return LOOK_NS;
 	chased_at = now;
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
 		int64_t cpu;
@@ -228,7 +232,7 @@ static int64_t chase(int64_t now)
 		if (!asleep(mp))
 			signal_thread(mp, now);
 	}
-	return CHASE_EVERY_NS;
+	return LOOK_NS;
 }
 
 int64_t retake_look(int64_t now)
