@@ -1,9 +1,9 @@
 /*
  * lateness - how late a sleep of 1 ms ends beside two busy goroutines a processor
- * that never call anything, and how long a round trip over channels takes there:
- * the median and the 99th percentile.
+ * that never call anything, and how long a round trip over channels and one over a
+ * socket take there: the median and the 99th percentile.
  *
- * Not in rounds: a fixed number of sleeps, each followed by a round trip.
+ * Not in rounds: a fixed number of sleeps, each followed by both round trips.
  */
 #include "bench.h"
 
@@ -23,6 +23,15 @@ static void echo(goro_chan *in, goro_chan *out)
 
 	while (goro_chan_recv(in, &v))
 		goro_chan_send(out, &v);
+}
+
+static void echo_socket(int fd)
+{
+	char c;
+
+	while (goro_read(fd, &c, 1) == 1)
+		if (goro_write(fd, &c, 1) != 1)
+			measure_fail("cannot write to a socket");
 }
 
 static int by_value(const void *a, const void *b)
@@ -45,14 +54,19 @@ static void report(const char *what, int64_t *ns)
 
 static int bench_main(int argc, char **argv)
 {
-	static int64_t late[SLEEPS], trip[SLEEPS];
+	static int64_t late[SLEEPS], trip[SLEEPS], socket_trip[SLEEPS];
 	goro_chan *in = goro_chan_of(uint64_t, 0), *out = goro_chan_of(uint64_t, 0);
 	uint64_t v = 0;
+	int fd[2];
+	char c = 'x';
 
 	(void)argc, (void)argv;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) != 0)
+		measure_fail("no socket");
 	for (int i = 0; i < HOGS_A_P * goro_gomaxprocs(0); i++)
 		BENCH_GO(hog);
 	BENCH_GO(echo, in, out);
+	BENCH_GO(echo_socket, fd[1]);
 	goro_sleep(20 * GORO_MILLISECOND);	/* until all of them run */
 	for (int i = 0; i < SLEEPS; i++) {
 		int64_t start = measure_now();
@@ -63,9 +77,14 @@ static int bench_main(int argc, char **argv)
 		goro_chan_send(in, &v);
 		goro_chan_recv(out, &v);
 		trip[i] = measure_now() - start;
+		start = measure_now();
+		if (goro_write(fd[0], &c, 1) != 1 || goro_read(fd[0], &c, 1) != 1)
+			measure_fail("no answer from a socket");
+		socket_trip[i] = measure_now() - start;
 	}
 	report("sleep", late);
 	report("chan", trip);
+	report("socket", socket_trip);
 	return 0;
 }
 

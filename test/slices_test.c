@@ -8,6 +8,7 @@
 /* test: long */
 #include <goro.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "atomic.h"
 #include "await.h"
@@ -167,6 +168,47 @@ static bool sleep_beside_hogs(int procs)
 
 GO_TEST(a_sleep_beside_hogs_ends_in_time_on_1) { within(3, sleep_beside_hogs, 1); }
 GO_TEST(a_sleep_beside_hogs_ends_in_time_on_2) { within(3, sleep_beside_hogs, 2); }
+
+/* -------------------------------------------------------- over a socket */
+
+static void echo(int fd)
+{
+	char c;
+
+	while (goro_read(fd, &c, 1) == 1)
+		CHECK_EQ(goro_write(fd, &c, 1), 1);
+	goro_close(fd);
+}
+
+/* Each side waits for the other in the poller, beside the hogs. */
+static bool ping_beside_hogs(int procs)
+{
+	static int64_t took[SLEEPS];
+	pthread_t thread;
+	char c = 'x';
+	int fd[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) == 0);
+	go(echo, fd[1]);
+	start_hogs(procs, HOGS_A_P * procs);
+	CHECK(pthread_create(&thread, NULL, sleep_plainly, NULL) == 0);
+	for (int i = 0; i < SLEEPS; i++) {
+		int64_t start;
+
+		goro_sleep(GORO_MILLISECOND);
+		start = goro_now();
+		CHECK_EQ(goro_write(fd[0], &c, 1), 1);
+		CHECK_EQ(goro_read(fd[0], &c, 1), 1);
+		took[i] = goro_now() - start;
+	}
+	pthread_join(thread, NULL);
+	goro_close(fd[0]);
+	end_hogs();
+	return judge("an answer over a socket", took);
+}
+
+GO_TEST(a_ping_over_a_socket_beside_hogs_is_answered_in_time_on_1) { within(3, ping_beside_hogs, 1); }
+GO_TEST(a_ping_over_a_socket_beside_hogs_is_answered_in_time_on_2) { within(3, ping_beside_hogs, 2); }
 
 /* ----------------------------------------------------- woken from outside */
 

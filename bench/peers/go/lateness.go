@@ -2,8 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -25,7 +29,27 @@ func latenessReport(what string, d []time.Duration) {
 	report("lateness."+what+".p99", us(latenessSleeps*99/100), "us", fmt.Sprint(latenessSleeps))
 }
 
+func latenessSockets() (a, b net.Conn) {
+	fd, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		fail(err.Error())
+	}
+	a, err = net.FileConn(os.NewFile(uintptr(fd[0]), "a"))
+	if err != nil {
+		fail(err.Error())
+	}
+	b, err = net.FileConn(os.NewFile(uintptr(fd[1]), "b"))
+	if err != nil {
+		fail(err.Error())
+	}
+	return a, b
+}
+
 func lateness() {
+	socketTrip := make([]time.Duration, latenessSleeps)
+	here, there := latenessSockets()
+	go io.Copy(there, there)
+	c := []byte("x")
 	late := make([]time.Duration, latenessSleeps)
 	trip := make([]time.Duration, latenessSleeps)
 	in, out := make(chan uint64), make(chan uint64)
@@ -46,7 +70,12 @@ func lateness() {
 		in <- 0
 		<-out
 		trip[i] = time.Since(start)
+		start = time.Now()
+		here.Write(c)
+		here.Read(c)
+		socketTrip[i] = time.Since(start)
 	}
 	latenessReport("sleep", late)
 	latenessReport("chan", trip)
+	latenessReport("socket", socketTrip)
 }
