@@ -88,6 +88,9 @@
 #define LOOK_NS      1000000
 #define LOOK_SOON_NS 50000
 #define QUICK_LOOKS  8
+/* .. and so long after a goroutine was asked to give way: who runs next may block at
+ * once, on a lock that the former one holds. */
+#define LOOK_AFTER_NS 100000
 
 /* Events taken from the poller at a time, Go's number. */
 #define NETPOLL_BATCH 128

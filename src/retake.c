@@ -80,11 +80,11 @@ void retake_tidy(void)
 			os_thread_forget(&mp->syscall_fd);
 }
 
-/* Its CPU clock has not moved since the last look. */
+/* Its CPU clock has not moved since the last look, if there was one. */
 static bool clock_stands(struct m *mp)
 {
 	int64_t cpu = os_thread_cpu(load_relaxed(&mp->tid));
-	bool stands = cpu - mp->cpu_seen < CLOCK_STANDS_NS;
+	bool stands = mp->cpu_seen < 0 || cpu - mp->cpu_seen < CLOCK_STANDS_NS;
 
 	mp->cpu_seen = cpu;
 	return stands;
@@ -181,7 +181,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 		/* acquire: begun_at; pairs with store_release in slice_begin */
 		pp->seen_at = load_acquire(&pp->begun_tick) == tick ? load_relaxed(&pp->begun_at)
 		                                                    : now;
-		mp->cpu_seen = 0;
+		mp->cpu_seen = -1;
 		store_relaxed(&mp->put_off, 0);
 	}
 	fd_guess_watch(pp, now);
@@ -207,7 +207,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 		}
 	}
 	ask_to_yield(mp, now);
-	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : UNANSWERED_NS;
+	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : LOOK_AFTER_NS;
 }
 
 /* Ms that run on without a P: stopped once they have computed for a while. */
