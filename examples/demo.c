@@ -4,7 +4,9 @@
  * Each scene is a small C program of its own; nothing in it knows of any
  * scheduler: the hogs never call anything, the sleepers call plain usleep.
  */
+#include <arpa/inet.h>
 #include <goro.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,12 +106,12 @@ static void work_stealing(void)
 	struct goro_stats a, b;
 	int64_t one, all;
 
-	scene("Work stealing: one goroutine starts 500 tasks, every processor takes its share");
+	scene("Work stealing: one goroutine starts 200 tasks, every processor takes its share");
 	goro_gomaxprocs(1);
-	one = crunch_all(500);
+	one = crunch_all(200);
 	goro_gomaxprocs(procs);
 	goro_stats_read(&a);
-	all = crunch_all(500);
+	all = crunch_all(200);
 	goro_stats_read(&b);
 	printf("  On 1 processor %.0f ms; on %d, %.0f ms: %.2f times as fast. All tasks began in\n"
 	       "  the starter's queue; %llu were stolen from there, in %llu thefts of half a queue.\n",
@@ -196,6 +198,82 @@ static void blocking_calls(void)
 	       ms(blocked), ms(compute), (unsigned long long)s.threads);
 }
 
+/* --------------------------------------------------------------- the network */
+
+static volatile bool stop_clients;
+static uint64_t requests;
+
+static void echo(int fd)
+{
+	char line[64];
+	ssize_t n;
+
+	while ((n = goro_read(fd, line, sizeof line)) > 0)
+		goro_write_full(fd, line, (size_t)n);
+	goro_close(fd);
+}
+
+static void serve(int listener)
+{
+	int fd;
+
+	while ((fd = goro_accept(listener, NULL, NULL)) >= 0)
+		go(echo, fd);
+}
+
+static void client(const char *address, goro_waitgroup *connected, goro_waitgroup *wg)
+{
+	char line[64] = "a question";
+	int fd = goro_dial("tcp", address, GORO_FOREVER);
+	uint64_t n = 0;
+
+	goro_waitgroup_done(connected);
+	while (fd >= 0 && !stop_clients) {
+		if (goro_write_full(fd, line, sizeof line) < 0 ||
+		    goro_read_full(fd, line, sizeof line) < 0)
+			break;
+		n++;
+	}
+	__atomic_fetch_add(&requests, n, __ATOMIC_RELAXED);
+	goro_close(fd);
+	goro_waitgroup_done(wg);
+}
+
+static void network(void)
+{
+	enum { CLIENTS = 200 };
+	int listener = goro_listen("tcp", "127.0.0.1:0");
+	goro_waitgroup connected = { { 0 } }, wg = { { 0 } };
+	struct sockaddr_in at;
+	socklen_t len = sizeof at;
+	struct goro_stats stats;
+	char address[32];
+	int64_t begin;
+
+	scene("The network: a server that reads and writes as if each connection had a thread");
+	if (listener < 0 || getsockname(listener, (struct sockaddr *)&at, &len) != 0) {
+		printf("  There is no network here.\n");
+		return;
+	}
+	snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(at.sin_port));
+	go(serve, listener);
+	goro_waitgroup_add(&connected, CLIENTS);
+	goro_waitgroup_add(&wg, CLIENTS);
+	for (int i = 0; i < CLIENTS; i++)
+		go(client, address, &connected, &wg);
+	goro_waitgroup_wait(&connected);
+	begin = goro_now();
+	goro_sleep(2 * GORO_SECOND);
+	goro_stats_read(&stats);
+	stop_clients = true;
+	goro_waitgroup_wait(&wg);
+	printf("  %d connections ask and are answered: %.0f thousand requests a second, client and\n"
+	       "  server together, by %llu threads. Who waits for a message is parked, not blocked.\n",
+	       CLIENTS, (double)requests / ((double)(goro_now() - begin) / 1e6),
+	       (unsigned long long)stats.threads);
+	goro_close(listener);
+}
+
 /* -------------------------------------------------------------- small costs */
 
 static void yielder(int n, goro_waitgroup *wg)
@@ -251,6 +329,7 @@ static int start(int argc, char **argv)
 	work_stealing();
 	punctual_ticker();
 	blocking_calls();
+	network();
 	small_costs();
 	return 0;
 }
