@@ -82,6 +82,10 @@
  * starts would inherit it.) */
 #define SYSMON_KERNEL_SLICE_NS 100000
 
+/* So many stopped goroutines a P are many: who has not begun then waits for a whole
+ * slice. */
+#define STOPPED_MANY 2
+
 /* While somebody waits for a P, it is looked at this often; for QUICK_LOOKS looks
  * after a P was taken from a sleeping thread, more often: where one thread waits
  * for a lock others soon will. */

@@ -147,16 +147,27 @@ static void ask_to_yield(struct m *mp, int64_t now)
 
 /* ------------------------------------------------------------------ the look */
 
+/* Who is stopped keeps a thread, and who has not begun needs none: with many stopped
+ * already, those can wait for a whole slice. (A hundred tasks of 3 ms each, a
+ * millisecond at a time, would have a hundred threads; at ten none is stopped.) */
+static bool somebody_just_came(const struct p *pp)
+{
+	struct runq_look look = runq_look(pp);
+	size_t many = (size_t)load_relaxed(&sched.gomaxprocs) * STOPPED_MANY;
+
+	return look.woken || look.next || (look.started && load_relaxed(&sched.bound.n) < many);
+}
+
 /* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
 static int64_t slice_of(const struct p *pp, int64_t now)
 {
 	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
 
-	if (!runq_empty(pp) || load_relaxed(&pp->timers.min_when) <= now ||
+	if (somebody_just_came(pp) || load_relaxed(&pp->timers.min_when) <= now ||
 	    load_relaxed(&pp->untried_due) || (netpoll_pending() && !poller_served) ||
 	    fresh_left != 0)
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
-	return globq_length() != 0 ? whole : TIMER_NEVER;
+	return globq_length() != 0 || !runq_empty(pp) ? whole : TIMER_NEVER;
 }
 
 static int64_t soonest(int64_t a, int64_t b)

@@ -373,3 +373,30 @@ static void preemption_costs(const char *procs)
 
 TEST(preemption_costs_little_on_1) { preemption_costs("1"); }
 TEST(preemption_costs_little_on_2) { preemption_costs("2"); }
+
+/* ------------------------------------------------------------------ threads */
+
+static void compute_for(int64_t ns, goro_waitgroup *wg)
+{
+	int64_t end = clock_now(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (clock_now(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
+	goro_waitgroup_done(wg);
+}
+
+/* Each that is stopped keeps a thread: of a hundred short tasks few are stopped, since
+ * most have not begun. */
+GO_TEST(short_tasks_do_not_make_threads)
+{
+	goro_waitgroup wg = { 0 };
+	struct goro_stats stats;
+
+	goro_gomaxprocs(2);
+	goro_waitgroup_add(&wg, 100);
+	for (int i = 0; i < 100; i++)
+		go(compute_for, 3 * GORO_MILLISECOND, &wg);
+	goro_waitgroup_wait(&wg);
+	goro_stats_read(&stats);	/* idle ones end after seconds */
+	CHECK(stats.threads < 40);
+}
