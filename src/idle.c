@@ -133,7 +133,8 @@ void m_start_unlock(struct p *pp, bool spinning)
 		sched.idle_m_locked--;
 		if (spinning)
 			fetch_add_seqcst(&sched.spinning, -1);
-		store_relaxed(&sched.want_spare, 1);
+		if (load_relaxed(&sched.want_spare) == SPARE_NONE)
+			store_relaxed(&sched.want_spare, SPARE_WANTED);
 		lock_release(&sched.lock);
 		m_hand_p(gp->locked_m, pp);
 		m_spawn();

@@ -169,7 +169,7 @@ static int m_make(void)
 	return error;
 }
 
-/* No thread could be made. A spare one the program can do without. */
+/* No thread could be made. One that is only wanted the program can do without. */
 static void make_failed(int error)
 {
 	bool needed;
@@ -178,9 +178,10 @@ static void make_failed(int error)
 	sched.m_starting--;
 	store_relaxed(&sched.m_n, sched.m_n - 1);
 	sched.m_created--;
-	needed = sched.need_m_n > sched.m_starting;
+	needed = sched.need_m_n > sched.m_starting ||
+	         load_relaxed(&sched.want_spare) == SPARE_NEEDED;
 	if (!needed)
-		store_relaxed(&sched.want_spare, 0);
+		store_relaxed(&sched.want_spare, SPARE_NONE);
 	lock_release(&sched.lock);
 	if (needed)
 		limit_reached(sched.m_n, error);
@@ -207,6 +208,8 @@ static void *spawner_thread(void *arg)
 			limit_check(sched.m_n);
 			if ((error = m_make()))
 				make_failed(error);
+			else if (load_relaxed(&sched.want_spare))
+				store_relaxed(&sched.want_spare, SPARE_WANTED);
 		} else if (!stack_prepare()) {
 			note_sleep(&spawner_note);
 		}

@@ -95,11 +95,12 @@ static bool clock_stands(struct m *mp)
 /* True if there is an M to run a P that is taken; else one is asked for. A G
  * that brings its own M will do: it may hold the very lock that the spawner
  * waits for. */
-static bool somebody_to_run_it(void)
+static bool somebody_to_run_it(enum spare spare)
 {
 	if (load_relaxed(&sched.idle_m_n) > 0 || globq_has_bound())
 		return true;
-	store_relaxed(&sched.want_spare, 1);
+	if (load_relaxed(&sched.want_spare) < (uint32_t)spare)
+		store_relaxed(&sched.want_spare, (uint32_t)spare);
 	m_spawn();
 	return false;
 }
@@ -109,7 +110,7 @@ static bool somebody_to_run_it(void)
 static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps)
 {
 	store_relaxed(&mp->slept, sleeps == OS_ASLEEP);	/* before it can find out */
-	if (!somebody_to_run_it() || !p_take(pp, sleeps != OS_AWAKE))
+	if (!somebody_to_run_it(sleeps ? SPARE_NEEDED : SPARE_WANTED) || !p_take(pp, sleeps != OS_AWAKE))
 		return false;
 	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
@@ -141,7 +142,7 @@ static void ask_to_yield(struct m *mp, int64_t now)
 {
 	served();
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
-	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it())
+	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it(SPARE_WANTED))
 		signal_thread(mp, now);
 }
 

@@ -78,10 +78,10 @@ struct batch {
 
 #define REGIONS_MAX (1 << 16)
 
-/* Under lock; region[] and n may be read without, n last. */
+/* Under lock; regions[] and n may be read without, n last. */
+static struct region *regions[REGIONS_MAX];
 static struct {
 	struct lock lock;
-	struct region *region[REGIONS_MAX];
 	uint32_t n;
 	struct {
 		struct region *current;	/* has slots that are in no batch */
@@ -210,7 +210,7 @@ static struct region *region_make(int cls)
 	r->slot_bytes = slot;
 	r->cls = cls;
 	r->slots = count;
-	stacks.region[stacks.n] = r;
+	regions[stacks.n] = r;
 	/* release: the region is whole; pairs with load_acquire in region_of */
 	store_release(&stacks.n, stacks.n + 1);
 	stacks.klass[cls].current = r;
@@ -386,7 +386,7 @@ static struct region *region_of(const void *addr)
 
 	/* acquire: pairs with store_release in region_make */
 	for (uint32_t i = 0, n = load_acquire(&stacks.n); i < n; i++) {
-		struct region *r = stacks.region[i];
+		struct region *r = regions[i];
 
 		if (a >= r->base && a < r->base + (size_t)r->slots * r->slot_bytes)
 			return r;
@@ -465,7 +465,7 @@ bool stack_overflowed(const struct g *gp)
 void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
 {
 	for (uint32_t n = load_acquire(&stacks.n), k = 0; k < n; k++) {
-		struct region *r = stacks.region[k];
+		struct region *r = regions[k];
 
 		for (uint32_t i = 0; i < load_relaxed(&r->carved); i++)
 			if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)

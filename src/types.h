@@ -362,6 +362,10 @@ struct gqueue {
 	size_t n;		/* written under the lock, read without */
 };
 
+/* A thread beyond those in use. Needed: all Ps are with threads that sleep in the
+ * kernel; if none can be made the program stands still, and ends. */
+enum spare { SPARE_NONE, SPARE_WANTED, SPARE_NEEDED };
+
 struct sched {
 	struct lock lock;
 
@@ -383,7 +387,7 @@ struct sched {
 	struct p *need_m;	/* Ps waiting for the spawner to make a thread */
 	int need_m_n;
 	int m_starting;		/* threads made that have not looked at need_m yet */
-	uint32_t want_spare;	/* keep an idle thread at hand from now on */
+	uint32_t want_spare;	/* enum spare: keep an idle thread at hand from now on */
 	struct m *all_m;
 	int m_n;		/* threads that exist or are being made */
 	int m_next_id;
