@@ -53,6 +53,15 @@
  * what waking it takes. */
 #define DOZE_NS 50000
 
+/* Others who have neither work nor switched for this long are not about to have any. */
+#define SPIN_QUIET_NS 5000
+
+/* Where so many timers are, and so many in a row were closer to the next than this,
+ * an idle thread wakes for several at a time, this much late for the first. */
+#define TIMERS_MANY    64
+#define TIMERS_QUICK   4
+#define TIMER_SLACK_NS 50000
+
 /* An idle thread beyond those the Ps need ends after this long. */
 #define IDLE_THREAD_END_NS (5 * 1000000000LL)
 

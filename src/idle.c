@@ -197,10 +197,26 @@ static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct net
 	return IDLE_HANDED;
 }
 
+/* How much later than the next timer the keeper may wake: where there are many, and
+ * they come so close to each other that each would cost a sleep and a wake, several
+ * times what it costs to run it, they are taken together. */
+static int64_t keeper_slack(int64_t until, int64_t now)
+{
+	static int quick;	/* the keeper's; another's is as good */
+
+	if (until - now >= TIMER_SLACK_NS || timers_count() < TIMERS_MANY)
+		store_relaxed(&quick, 0);
+	else if (load_relaxed(&quick) < TIMERS_QUICK)
+		store_relaxed(&quick, load_relaxed(&quick) + 1);
+	else
+		return TIMER_SLACK_NS;
+	return 0;
+}
+
 /* How long the keeper may sleep; -1: without a limit. */
 static int64_t keeper_limit(void)
 {
-	int64_t until = TIMER_NEVER, earliest;
+	int64_t until = TIMER_NEVER, earliest, now;
 
 	if (load_seqcst(&sched.idle_p_n) == 0)
 		return -1;
@@ -211,8 +227,9 @@ static int64_t keeper_limit(void)
 	} while (timers_earliest() < until);
 	if (until == TIMER_NEVER)
 		return -1;
-	until -= os_now();
-	return until > 0 ? until : 0;
+	now = os_now();
+	until += keeper_slack(until, now);
+	return until > now ? until - now : 0;
 }
 
 void m_poke_locked(void)

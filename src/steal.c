@@ -36,8 +36,9 @@
  *
  * Spinning and dozing
  *
- * An M looks for SPIN_BEFORE_SLEEP_NS, with growing pauses, since each look takes
- * a cache line from the P looked at. When it has then found nothing, but some P
+ * An M looks for SPIN_BEFORE_SLEEP_NS, or until nothing has moved for SPIN_QUIET_NS, with
+ * growing pauses, since each look takes a cache line from the P looked at. When it
+ * has then found nothing, but some P
  * gets through its work quickly, it is not sent to sleep: that P would wake it
  * again at once, by a system call, for the next thing that it makes ready. One M
  * dozes instead: a look every DOZE_NS, counted as spinning so that nobody wakes
@@ -231,9 +232,12 @@ void steal_doze(struct m *mp, int64_t now)
 struct g *steal_work(struct m *mp)
 {
 	int64_t now = os_now(), end = os_many_cpus ? now + SPIN_BEFORE_SLEEP_NS : now;
+	int64_t moved_at = now;
 	int pause = 16;
 
 	check(mp->spinning && mp->p);
+	if (runq_alone())
+		return NULL;
 	for (;; now = os_now()) {
 		bool moving;
 		struct g *gp = look_around(mp, now, &moving);
@@ -242,7 +246,9 @@ struct g *steal_work(struct m *mp)
 			return gp;
 		if (load_relaxed(&sched.stopping) || globq_length() != 0)
 			return NULL;
-		if (now < end) {
+		if (moving)
+			moved_at = now;
+		if (now < end && now - moved_at < SPIN_QUIET_NS) {
 			for (int i = 0; i < pause; i++)
 				cpu_relax();
 			if (pause < 256)

@@ -263,6 +263,15 @@ bool timers_run(struct m *mp, struct p *pp, int64_t now)
 	return any;
 }
 
+size_t timers_count(void)
+{
+	size_t sum = 0;
+
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		sum += load_relaxed(&p_at(i)->timers.n);
+	return sum;
+}
+
 int64_t timers_earliest(void)
 {
 	return timers_earliest_after(INT64_MIN);

@@ -5,6 +5,7 @@
 #define GORO_TIMER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lock.h"
@@ -68,6 +69,7 @@ static inline void timer_fired(struct timer *t)
 	store_release(&t->firing, 0);
 }
 
+size_t timers_count(void);		/* of all Ps */
 /* The earliest time at which any P has a timer. */
 int64_t timers_earliest(void);
 int64_t timers_earliest_after(int64_t after);	/* .. of those Ps whose first is later */
