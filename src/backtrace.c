@@ -150,10 +150,21 @@ bool backtrace_on_signal(struct m *mp, const void *ucontext)
 	return true;
 }
 
+/* What the kernel says of a thread is of no use where an emulator runs on it, whose
+ * stack that is. */
+static bool on_known_stack(const struct unwind_regs *regs, const struct m *mp, const struct g *gp)
+{
+	uintptr_t sp = regs->reg[UNWIND_SP];
+
+	return (gp && inside(sp, gp->stack_lo, gp->stack_hi)) ||
+	       inside(sp, mp->thread_stack_lo, mp->thread_stack_hi) ||
+	       inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes);
+}
+
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	struct unwind_regs regs;
-	bool asleep = asleep_at(load_relaxed(&mp->tid), &regs);
+	bool asleep = asleep_at(load_relaxed(&mp->tid), &regs) && on_known_stack(&regs, mp, gp);
 	/* Read after: it may have been stopped in between, and sleep there. */
 	const void *stopped_at = load_acquire(&mp->stopped_at);
 	int64_t end;
