@@ -21,9 +21,7 @@ static void deadlock_child(void)
  * its own, and of TSan's, which are counted, none is left after a fork. */
 static void check_deadlock(int (*main_fn)(int, char **), struct test_output *o)
 {
-	const char *launcher = getenv("TEST_LAUNCHER");
-
-	if (TOOL_TSAN || (launcher && strstr(launcher, "qemu")))
+	if (TOOL_TSAN || test_emulated())
 		SKIP("the tool has threads of its own");
 	deadlock_main = main_fn;
 	test_run_child(deadlock_child, o);

@@ -271,6 +271,14 @@ static void test_run_child(void (*fn)(void), struct test_output *o)
 	test_capture(fn, (const char *const[]){ NULL }, o);
 }
 
+/* Another processor, emulated by a process with threads and mappings of its own. */
+__attribute__((unused))
+static bool test_emulated(void)
+{
+	const char *launcher = getenv("TEST_LAUNCHER");
+	return launcher && strstr(launcher, "qemu");
+}
+
 /* argv is NULL-terminated. TEST_LAUNCHER in the environment is the command, in
  * words, that runs programs of this build on this machine. */
 __attribute__((unused))
