@@ -164,7 +164,7 @@ static int find_delicate(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static bool is_delicate(uintptr_t pc)
+TOOL_RACY static bool is_delicate(uintptr_t pc)
 {
 	for (int i = 0; i < delicate_n; i++)
 		if (pc >= delicate[i].start && pc < delicate[i].end)
@@ -264,8 +264,6 @@ static void stop_here(struct m *mp, const void *ucontext)
 
 	if (mp->curg->preempt_off)
 		return;		/* even without a P, if that was taken while it slept */
-	if (direct && is_delicate(REGS_UCONTEXT_PC(ucontext)))
-		return;		/* the tool may have called libc, with its locks held */
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();
 	attn = border_settle(mp);
@@ -301,15 +299,24 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	*errno_at = saved;
 }
 
-/* Where it has interrupted the tool it comes to nothing, and retake.c tries again. */
+/* Where it has interrupted the tool, or libc, which the tool may have called, it
+ * comes to nothing, and retake.c tries again. Only a system call that it has cut
+ * short is seen to: the tool makes its own differently. */
 TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 {
+	uintptr_t pc = REGS_UCONTEXT_PC(uc);
 	struct m *mp = m_self();
 
-	if (!tool_is_inside(REGS_UCONTEXT_PC(uc)) || !os_signal_is_ours(info))
+	if (!os_signal_is_ours(info) || (!tool_is_inside(pc) && !is_delicate(pc))) {
 		on_preempt(sig, info, uc);
-	else if (mp)
-		store_relaxed(&mp->signalled, 0);
+		return;
+	}
+	if (!mp)
+		return;
+	if (is_delicate(pc) && REGS_AFTER_SYSCALL(pc) && !mp->is_foreign &&
+	    load_relaxed(&mp->state) != M_RUNTIME)
+		restart_interrupted(uc);
+	store_relaxed(&mp->signalled, 0);
 }
 
 /* ------------------------------------------------------------------ set-up */

@@ -52,6 +52,10 @@ enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 /* Where a signal came; for code without calls of its own, see tool.h. */
 #define REGS_UCONTEXT_PC(uc) ((uintptr_t)((const ucontext_t *)(uc))->uc_mcontext.gregs[REG_RIP])
 
+/* .. and whether that is where a system call returns to. */
+#define REGS_AFTER_SYSCALL(pc) \
+	(((const uint8_t *)(pc))[-2] == 0x0f && ((const uint8_t *)(pc))[-1] == 0x05)
+
 /* All registers at the time of a signal. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {
