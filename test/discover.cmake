@@ -5,7 +5,7 @@ cmake_path(GET PROGRAM FILENAME name)
 string(REGEX REPLACE "_test$" "" name ${name})
 
 # The tests, as a list of "NAME SECONDS". A program that does not use test.h is one test.
-file(STRINGS ${SOURCE} uses_test_h REGEX "#include \"test\\.h\"")
+file(STRINGS ${SOURCE} uses_test_h REGEX "#include \"test\\.h\"|^(GO_)?TEST(_TIMEOUT)?\\(")
 if(uses_test_h)
 	execute_process(COMMAND ${LAUNCHER} ${PROGRAM} --timeouts
 		OUTPUT_VARIABLE tests RESULT_VARIABLE result TIMEOUT 60)
