@@ -712,11 +712,14 @@ TEST_TIMEOUT(without_what_is_new, 120)
 		"a_signal_from_a_broken_stdout", "poll_waits", "a_byte_at_a_time",
 	};
 
+	char self[4096] = "";	/* by name: the launcher has an exe of its own */
+
+	CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
 	setenv("GORO_DEBUG", "nopwait2=1,nonowait=1", 1);
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
 		struct test_output o;
 
-		test_run_program((const char *const[]){ "/proc/self/exe", tests[i], NULL }, &o);
+		test_run_program((const char *const[]){ self, tests[i], NULL }, &o);
 		CHECK(o.status == 0 || o.status == TEST_SKIPPED);
 	}
 }
