@@ -93,6 +93,24 @@ GO_TEST(close_wakes_accepts)
 	goro_waitgroup_wait(&wg);
 }
 
+/* Go's TestTTYClose. */
+GO_TEST(close_wakes_who_reads_a_terminal)
+{
+	goro_waitgroup wg = { 0 };
+	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+	size_t before = net_waiting();
+
+	if (master < 0 || grantpt(master) || unlockpt(master))
+		SKIP("no terminals here");
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	goro_waitgroup_add(&wg, 1);
+	go(read_canceled, slave, &wg);
+	AWAIT(net_waiting() > before);
+	CHECK_EQ(goro_close(slave), 0);
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(goro_close(master), 0);
+}
+
 /* The descriptor under a number that nobody gets by chance: the runtime opens some of
  * its own now and then. */
 static int move_to(int fd, int number)

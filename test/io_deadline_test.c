@@ -185,6 +185,53 @@ GO_TEST(no_deadline_does_not_time_out)
 	CHECK_EQ(goro_close(fd[1]), 0);
 }
 
+static void accept_and_say(int l)
+{
+	CHECK_EQ(goro_accept(l, NULL, NULL), -ECANCELED);
+	__atomic_store_n(&returned, 1, __ATOMIC_RELEASE);
+}
+
+GO_TEST(an_accept_without_a_deadline_waits_on)
+{
+	struct sockaddr_in a;
+	int l = net_listen(&a);
+	size_t before = net_waiting();
+
+	CHECK_EQ(goro_set_deadline(l, GORO_FOREVER, GORO_NOW), 0);
+	go(accept_and_say, l);
+	AWAIT(net_waiting() > before);
+	goro_sleep(30 * GORO_MILLISECOND);
+	CHECK_EQ(__atomic_load_n(&returned, __ATOMIC_ACQUIRE), 0);
+	CHECK_EQ(goro_close(l), 0);
+	AWAIT(__atomic_load_n(&returned, __ATOMIC_ACQUIRE));
+}
+
+static void write_and_say(int fd)
+{
+	static char big[16 << 20];
+	ssize_t n = goro_write(fd, big, sizeof big);
+
+	CHECK(n == -ECANCELED || (n > 0 && n < (ssize_t)sizeof big));
+	__atomic_store_n(&returned, 1, __ATOMIC_RELEASE);
+}
+
+GO_TEST(a_write_without_a_deadline_waits_on)
+{
+	size_t before;
+	int fd[2];
+
+	net_pair(fd);
+	CHECK_EQ(goro_set_deadline(fd[0], GORO_NOW, GORO_FOREVER), 0);
+	before = net_waiting();
+	go(write_and_say, fd[0]);
+	AWAIT(net_waiting() > before);
+	goro_sleep(30 * GORO_MILLISECOND);
+	CHECK_EQ(__atomic_load_n(&returned, __ATOMIC_ACQUIRE), 0);
+	CHECK_EQ(goro_close(fd[0]), 0);
+	AWAIT(__atomic_load_n(&returned, __ATOMIC_ACQUIRE));
+	CHECK_EQ(goro_close(fd[1]), 0);
+}
+
 /* ------------------------------------------------------------ fluctuation */
 
 /* Again and again, each time later than its deadline, and not by much on average. */
@@ -367,6 +414,52 @@ GO_TEST(concurrent_set)
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(goro_set_deadline(fd[i], GORO_NOW, GORO_NOW), 0);
 	goro_waitgroup_wait(&wg);
+	net_close(fd);
+}
+
+/* Go's TestRacyRead: many read one pipe, each with deadlines of its own that come all
+ * the time; no byte is lost or read twice. */
+static int racy_sum, racy_left;
+
+static void racy_reader(int fd, goro_waitgroup *wg)
+{
+	for (int i = 0; __atomic_load_n(&racy_left, __ATOMIC_ACQUIRE) > 0; i++) {
+		unsigned char c;
+		ssize_t n;
+
+		CHECK_EQ(goro_set_deadline(fd, goro_now() + i % 20 * GORO_MICROSECOND, GORO_FOREVER), 0);
+		n = goro_read(fd, &c, 1);
+		CHECK(n == 1 || n == -ETIMEDOUT);
+		if (n == 1) {
+			__atomic_add_fetch(&racy_sum, c, __ATOMIC_RELAXED);
+			__atomic_sub_fetch(&racy_left, 1, __ATOMIC_RELEASE);
+		} else {
+			goro_gosched();
+		}
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(racy_reads)
+{
+	goro_waitgroup wg = { 0 };
+	int fd[2], sum = 0, bytes = SCALED(3000);
+
+	CHECK_EQ(pipe(fd), 0);
+	racy_left = bytes;
+	goro_waitgroup_add(&wg, 8);
+	for (int i = 0; i < 8; i++)
+		go(racy_reader, fd[0], &wg);
+	for (int i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)i;
+
+		CHECK_EQ(goro_write(fd[1], &c, 1), 1);
+		sum += c;
+		if (i % 16 == 0)
+			goro_sleep(10 * GORO_MICROSECOND);
+	}
+	goro_waitgroup_wait(&wg);
+	CHECK_EQ(racy_sum, sum);
 	net_close(fd);
 }
 
