@@ -210,11 +210,9 @@ static enum fd_kind kind_of_mode(mode_t mode)
 static int kind_now(int fd)
 {
 	struct stat st;
-	int saved = errno, r;
+	long r = syscall_raw(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 
-	r = fstat(fd, &st) == 0 ? (int)kind_of_mode(st.st_mode) : -errno;
-	errno = saved;
-	return r;
+	return r < 0 ? (int)r : (int)kind_of_mode(st.st_mode);
 }
 
 int fd_look_again(struct fd_use *u)
