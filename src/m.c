@@ -184,7 +184,7 @@ static void make_failed(int error)
 		store_relaxed(&sched.want_spare, SPARE_NONE);
 	lock_release(&sched.lock);
 	if (needed)
-		limit_reached(sched.m_n, error);
+		limit_reached(load_relaxed(&sched.m_n), error);
 }
 
 static void *spawner_thread(void *arg)
@@ -205,7 +205,7 @@ static void *spawner_thread(void *arg)
 		if (make) {
 			int error;
 
-			limit_check(sched.m_n);
+			limit_check(load_relaxed(&sched.m_n));
 			if ((error = m_make()))
 				make_failed(error);
 			else if (load_relaxed(&sched.want_spare))
@@ -233,7 +233,7 @@ void m_init(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&thread, NULL, spawner_thread, NULL);
 	if (error)
-		limit_reached(sched.m_n, error);
+		limit_reached(load_relaxed(&sched.m_n), error);
 	pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
