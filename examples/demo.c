@@ -327,9 +327,9 @@ static int start(int argc, char **argv)
 	printf("goro: Go's scheduler for C, on %d processor(s)\n", goro_gomaxprocs(0));
 	many_goroutines(100000);
 	work_stealing();
+	network();
 	punctual_ticker();
 	blocking_calls();
-	network();
 	small_costs();
 	return 0;
 }

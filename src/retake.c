@@ -149,8 +149,8 @@ static void ask_to_yield(struct m *mp, int64_t now)
 /* ------------------------------------------------------------------ the look */
 
 /* Who is stopped keeps a thread, and who has not begun needs none: with many stopped
- * already, those can wait for a whole slice. (A hundred tasks of 3 ms each, a
- * millisecond at a time, would have a hundred threads; at ten none is stopped.) */
+ * already, those can wait for a whole slice. (The demo's blocking calls
+ * beside a hundred short tasks: 60 threads, and 258 without this.) */
 static bool somebody_just_came(const struct p *pp)
 {
 	struct runq_look look = runq_look(pp);

@@ -48,7 +48,7 @@
  * nothing else, or by the clock as from its own: were they taken in turn with the
  * woken, each would open another subtree, whose started ones fill the P's queue
  * again, and a tree that once overflowed would be walked breadth first from then
- * on (skynet: 40,000 alive at a time instead of 60). And two more lists, of both
+ * on (skynet: 40,000 stacks in use instead of 500). And two more lists, of both
  * kinds, for those for whom there is no P's queue although they just came: a plain
  * thread started or woke them, an M without a P found them in the poller, or they
  * are back from a blocking call. They go before the others, who have had their
