@@ -12,33 +12,8 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "child.h"
 #include "test.h"
-
-static struct test_output o;
-
-/* main_fn of a child: the program proper. */
-static void (*program)(void);
-
-static int program_main(int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	program();
-	return 0;
-}
-
-static void child(void)
-{
-	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-	exit(goro_run(program_main, 0, NULL));
-}
-
-/* Runs f as the main goroutine of another process. */
-static void run(void (*f)(void))
-{
-	program = f;
-	test_run_child(child, &o);
-	CHECK(!o.timed_out);
-}
 
 static void begins_with(const char *text)
 {

@@ -12,6 +12,7 @@
 #include "atomic.h"
 #include "await.h"
 #include "deadlock.h"
+#include "child.h"
 #include "test.h"
 
 #define NOTIFY(...) \
@@ -401,29 +402,6 @@ GO_TEST(ignored_signals_are_ignored_again)
 }
 
 /* --------------------------------------- what happens to the whole process */
-
-static struct test_output o;
-static void (*program)(void);
-
-static int program_main(int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	program();
-	return 0;
-}
-
-static void child(void)
-{
-	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-	exit(goro_run(program_main, 0, NULL));
-}
-
-static void run(void (*f)(void))
-{
-	program = f;
-	test_run_child(child, &o);
-	CHECK(!o.timed_out);
-}
 
 static void term_after_stop(void)
 {
