@@ -200,7 +200,7 @@ static inline struct g *swap_next(struct p *pp, struct g *gp)
 }
 
 /* The next to run; *inherit: it goes on with the slice of the one before. */
-static inline struct g *runq_get(struct p *pp, bool *inherit)
+static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bool *inherit)
 {
 	struct g *gp;
 
@@ -213,6 +213,26 @@ static inline struct g *runq_get(struct p *pp, bool *inherit)
 	}
 	gp = deque_pop_newest(&pp->started);
 	return gp ? gp : ring_pop(&pp->woken);
+}
+
+/* The usual yield of a P that is alone: gp goes to the end of the woken, the first of
+ * them is the next. NULL, and nothing done: it is not as simple as that. */
+static inline struct g *runq_rotate(struct p *pp, struct g *gp)
+{
+	struct ring *r = &pp->woken;
+	uint32_t h = r->head, t = r->tail;
+	uint64_t started = load_relaxed(&pp->started.word);
+	struct g *next;
+
+	if (h == t || !runq_alone() || pp->fair_in == 1 || load_relaxed(&pp->runnext) ||
+	    d_head(started) != d_tail(started))
+		return NULL;
+	pp->fair_in--;
+	next = load_relaxed(&r->slot[h % GORO_RUNQ_CAP]);
+	store_relaxed(&r->slot[t % GORO_RUNQ_CAP], gp);
+	store_relaxed(&r->head, h + 1);
+	store_release(&r->tail, t + 1);
+	return next;
 }
 
 #if GORO_CHECKS

@@ -14,7 +14,8 @@
  * that the goroutine now waits on, queueing it, or recycling a dead one, cannot
  * happen before the switch: another M could take the goroutine up while it is
  * still running here. It is left in the M (after_fn) and is the first thing that
- * the new context does. Rest first, publish second.
+ * the new context does. Rest first, publish second. Only one that yields is queued
+ * before, and whoever takes it up waits until it is at rest.
  *
  * Finding work
  *
@@ -43,6 +44,8 @@
 #include "runq.h"
 #include "steal.h"
 
+#define REST_SPINS 100		/* a switch takes less, if its thread runs */
+
 struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 
 /* ------------------------------------------------------------- the switch */
@@ -63,12 +66,26 @@ static inline void after_run(struct m *mp)
 	}
 }
 
+/* One that yields is on its P's queue a little before its stack is at rest. Its
+ * thread holds no lock and waits for nobody on the way, but the kernel may have
+ * stopped it: let it run. */
+static __attribute__((noinline, cold)) void wait_for_rest(struct g *gp)
+{
+	for (int i = 0; load_acquire(&gp->mp); i++)
+		if (i < REST_SPINS)
+			cpu_relax();
+		else
+			os_yield();
+}
+
 static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 {
 	struct p *pp = mp->p;
 
+	/* acquire: the context that it left; pairs with store_release in after_run */
+	if (unlikely(load_acquire(&gp->mp)))
+		wait_for_rest(gp);
 	check(gp->status == G_RUNNABLE || gp->status == G_RUNNABLE_TIMED);
-	check(!gp->mp);
 	check(pp && pp->mp == mp);
 	latency_run(pp, gp);
 	store_relaxed(&gp->status, G_RUNNING);
@@ -108,7 +125,7 @@ static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp,
 
 /* The next in our own queues, if it can be switched to from here. One that is
  * locked to another thread is left for the scheduler context. */
-static inline struct g *pick_local(struct m *mp, bool *inherit)
+static inline __attribute__((always_inline)) struct g *pick_local(struct m *mp, bool *inherit)
 {
 	struct g *next;
 
@@ -173,16 +190,6 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 
 /* ---------------------------------------------------------------- yielding */
 
-static void after_yield_local(struct m *mp, struct g *gp)
-{
-	runq_put_woken(mp->p, gp);
-	if (load_relaxed(&sched.gomaxprocs) > 1) {
-		/* While it was on no queue a P may have gone idle for want of it. */
-		fence_seqcst();
-		wake();
-	}
-}
-
 static void after_yield_global(struct m *mp, struct g *gp)
 {
 	(void)mp;
@@ -192,25 +199,49 @@ static void after_yield_global(struct m *mp, struct g *gp)
 	wake();
 }
 
-/* The next is chosen before this goroutine is queued, so it is another one. */
+/* One that yields was its own next: it was the turn of the oldest (runq_get_fair), or
+ * there is no other. NULL: it is to go on. */
+static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp)
+{
+	bool inherit;
+	struct g *next = runq_get(mp->p, &inherit);
+
+	if (!next) {
+		store_relaxed(&gp->status, G_RUNNING);
+		return NULL;
+	}
+	runq_put_woken(mp->p, gp);
+	fence_seqcst();		/* it was on no queue, and another P may have gone idle */
+	wake();
+	return next;
+}
+
+/* Queued first, and then the next is picked: so its P's queue is not seen empty while
+ * it is on its way to rest, and nobody goes to sleep for want of it who would have to be
+ * woken. Whoever takes it waits until it is at rest (set_running). The next may be
+ * itself, if there is no other. */
 static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 {
 	struct g *gp = mp->curg, *next;
-	bool inherit;
+	bool inherit = false;
 
 	if (unlikely(gp->locked_m || globq_length() != 0))
 		return sched_yield_global(mp);
-	if (timers_turn(mp))
-		timers_run(mp, mp->p, 0);
-	next = pick_local(mp, &inherit);
-	if (!next && !mp->pick && likely(!load_relaxed(&sched.stopping) && !netpoll_due()))
-		return mp;
 	latency_ready(mp->p, gp);
-	mp->after_g = gp;
-	if (runq_alone())	/* nobody can take it before it is at rest */
+	if (unlikely(load_relaxed(&sched.stopping) || netpoll_due()) ||
+	    unlikely(!(next = runq_rotate(mp->p, gp)))) {
+		if (timers_turn(mp))
+			timers_run(mp, mp->p, 0);
 		runq_put_woken(mp->p, gp);
-	else
-		mp->after_fn = after_yield_local;
+		next = pick_local(mp, &inherit);
+		if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
+			return mp;
+	}
+	if (next && unlikely(next->locked_m)) {
+		mp->pick = next;
+		next = NULL;
+	}
+	mp->after_g = gp;
 	return switch_from(mp, gp, next, false);
 }
 
@@ -282,20 +313,33 @@ static void spinning_start(struct m *mp)
 	store_relaxed(&sched.need_spinning, 0);
 }
 
-/* No longer spinning because work was found: let another one look on. */
+/* Any P with something in its queues? */
+static bool any_queued(void)
+{
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		if (!runq_empty(p_at(i)))
+			return true;
+	return globq_length() != 0;
+}
+
+/* No longer spinning because work was found: let another one look on, if there is more.
+ * It may have been queued by one who woke nobody because we were looking. */
 static void spinning_end_found(struct m *mp)
 {
 	mp->spinning = false;
-	/* seqcst: before the look for idle Ps in wake */
+	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
-	wake();
+	fence_seqcst();
+	if (load_relaxed(&sched.idle_p_n) != 0 && any_queued())
+		wake();
 }
 
+/* With all other Ps idle there is nobody from whom there could be work to come. */
 static bool may_spin(struct m *mp)
 {
 	int busy = load_relaxed(&sched.gomaxprocs) - load_relaxed(&sched.idle_p_n);
 
-	return mp->spinning || 2 * load_relaxed(&sched.spinning) < busy;
+	return mp->spinning || (busy > 1 && 2 * load_relaxed(&sched.spinning) < busy);
 }
 
 /* Reads that were put off, now that there is nothing else. */
@@ -305,15 +349,6 @@ static struct g *take_untried(struct m *mp)
 		return NULL;
 	fd_guess_flush(mp);
 	return runq_get(mp->p, &(bool){ false });
-}
-
-/* Any P with something in its queues? Called without a P. */
-static bool any_queued(void)
-{
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
-		if (!runq_empty(p_at(i)))
-			return true;
-	return globq_length() != 0;
 }
 
 /* The last look of an M that was spinning and has released its P. True: it has
