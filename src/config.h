@@ -60,7 +60,7 @@
  * an idle thread wakes for several at a time, this much late for the first. */
 #define TIMERS_MANY    64
 #define TIMERS_QUICK   4
-#define TIMER_SLACK_NS 50000
+#define TIMER_SLACK_NS 100000
 
 /* An idle thread beyond those the Ps need ends after this long. */
 #define IDLE_THREAD_END_NS (5 * 1000000000LL)
@@ -145,8 +145,10 @@
 
 /* How long a stack must have lain unused in the shared pool to be given back. */
 #define STACK_COLD_NS 200000000LL
-/* Stacks given back by one system call (UIO_MAXIOV). */
-#define STACK_RELEASE_BATCH 1024
+/* Stacks given back at a time; and how many times as long as that took is waited before
+ * the next, while the program runs. */
+#define STACK_RELEASE_BATCH 64
+#define SCAVENGE_REST       100
 
 #define STACK_DEFAULT_BYTES (256 << 10)
 #define STACK_MIN_BYTES     (16 << 10)

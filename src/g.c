@@ -8,7 +8,9 @@
  * memory goes back to the system (stack_give_back).
  *
  * What has not been needed is measured by the pool's low-water mark since the
- * last look: that many lay there all the time.
+ * last look: that many lay there all the time. Giving one back costs about what
+ * starting one does, so it is done at leisure: while the program runs, in a
+ * hundredth of the time, as Go does; when it has nothing to do, at once (sysmon.c).
  *
  * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
  * context_entry -> g_start -> fn -> g_end -> g_put.
@@ -32,7 +34,8 @@ struct gpool {
 	struct lock lock;
 	struct g *head;
 	size_t n;		/* may be read without the lock */
-	size_t low;		/* least n since the last scavenge */
+	size_t low;		/* least n since they were last looked at */
+	size_t cold;		/* are to be given back; may be read without the lock */
 };
 static struct gpool pools[STACK_CLASSES];
 
@@ -51,7 +54,7 @@ static struct g *pool_take(struct gpool *pool, size_t n, size_t *got)
 	struct g *head, *last = NULL;
 
 	*got = 0;
-	if (load_relaxed(&pool->n) == 0)
+	if (n == 0 || load_relaxed(&pool->n) == 0)
 		return NULL;
 	lock_acquire(&pool->lock);
 	head = pool->head;
@@ -64,6 +67,8 @@ static struct g *pool_take(struct gpool *pool, size_t n, size_t *got)
 	store_relaxed(&pool->n, pool->n - *got);
 	if (pool->n < pool->low)
 		pool->low = pool->n;
+	if (pool->n < pool->cold)
+		store_relaxed(&pool->cold, pool->n);
 	lock_release(&pool->lock);
 	return head;
 }
@@ -147,35 +152,38 @@ void g_put(struct m *mp, struct g *gp)
 
 /* ------------------------------------------------------- giving stacks back */
 
-static void scavenge(struct gpool *pool)
+void g_pool_age(void)
 {
-	struct g *gs[STACK_RELEASE_BATCH / 4];
-	size_t idle, got, most = sizeof gs / sizeof *gs;
+	for (int cls = 0; cls < STACK_CLASSES; cls++) {
+		struct gpool *pool = &pools[cls];
 
-	lock_acquire(&pool->lock);
-	idle = pool->low;
-	pool->low = pool->n;
-	lock_release(&pool->lock);
-	while (idle > 0) {
-		struct g *gp = pool_take(pool, idle < most ? idle : most, &got);
+		lock_acquire(&pool->lock);
+		pool->cold = pool->low;
+		pool->low = pool->n;
+		lock_release(&pool->lock);
+	}
+}
 
-		if (got == 0)
-			break;
+bool g_pool_give_back(void)
+{
+	struct g *gs[STACK_RELEASE_BATCH];
+
+	for (int cls = 0; cls < STACK_CLASSES; cls++) {
+		size_t cold = load_relaxed(&pools[cls].cold), got;
+		struct g *gp = pool_take(&pools[cls], cold < STACK_RELEASE_BATCH ? cold : STACK_RELEASE_BATCH, &got);
+
+		if (!gp)
+			continue;
 		for (size_t i = 0; i < got; i++, gp = gp->link)
 			gs[i] = gp;
 		stack_give_back(gs, got);
-		idle -= got;
+		lock_acquire(&pools[cls].lock);
+		cold = pools[cls].cold;
+		store_relaxed(&pools[cls].cold, cold > got ? cold - got : 0);
+		lock_release(&pools[cls].lock);
+		return true;
 	}
-	lock_acquire(&pool->lock);
-	pool->low = pool->n;
-	lock_release(&pool->lock);
-}
-
-void g_pool_scavenge(void)
-{
-	for (int cls = 0; cls < STACK_CLASSES; cls++)
-		if (load_relaxed(&pools[cls].n) != 0)
-			scavenge(&pools[cls]);
+	return false;
 }
 
 size_t g_pool_cached(void)

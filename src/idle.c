@@ -197,22 +197,6 @@ static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct net
 	return IDLE_HANDED;
 }
 
-/* How much later than the next timer the keeper may wake: where there are many, and
- * they come so close to each other that each would cost a sleep and a wake, several
- * times what it costs to run it, they are taken together. */
-static int64_t keeper_slack(int64_t until, int64_t now)
-{
-	static int quick;	/* the keeper's; another's is as good */
-
-	if (until - now >= TIMER_SLACK_NS || timers_count() < TIMERS_MANY)
-		store_relaxed(&quick, 0);
-	else if (load_relaxed(&quick) < TIMERS_QUICK)
-		store_relaxed(&quick, load_relaxed(&quick) + 1);
-	else
-		return TIMER_SLACK_NS;
-	return 0;
-}
-
 /* How long the keeper may sleep; -1: without a limit. */
 static int64_t keeper_limit(void)
 {
@@ -228,7 +212,7 @@ static int64_t keeper_limit(void)
 	if (until == TIMER_NEVER)
 		return -1;
 	now = os_now();
-	until += keeper_slack(until, now);
+	until += timers_slack(until, now);
 	return until > now ? until - now : 0;
 }
 
@@ -264,7 +248,8 @@ void m_idle_reconsider(void)
 		netpoll_note_wake(&mp->park);
 }
 
-/* The keeper's time is up or it was poked: a P for the timers that are due. */
+/* The keeper's time is up or it was poked: a P to run the timers that are due, which
+ * may be another's. */
 static struct p *p_for_timers(void)
 {
 	struct p *pp = NULL;
@@ -374,8 +359,11 @@ bool m_stop(struct m *mp)
 		if (end == IDLE_EXPIRED && role.excess)
 			return false;
 		pp = p_for_timers();
-		if (pp)
-			break;
+		if (pp) {
+			p_bind(mp, pp);
+			timers_run_all(mp);
+			return true;
+		}
 	}
 	p_bind(mp, pp);
 	if (ev.n > 0)

@@ -54,8 +54,8 @@ static void tick_sleep(int64_t tick, int64_t looked_at)
 	store_seqcst(&sched.sysmon_until, until);
 	earliest = timers_earliest_after(looked_at);
 	if (earliest < until) {
-		until = earliest;
-		store_seqcst(&sched.sysmon_until, until);
+		store_seqcst(&sched.sysmon_until, earliest);
+		until = earliest + timers_slack(earliest, now);
 	}
 	if (until <= now)
 		return;
@@ -132,8 +132,9 @@ struct watch {
 	int64_t tick;
 	int quiet;		/* ticks in a row without anything to do */
 	int lingered;
-	int64_t looked_at;	/* at the timers and the Ps */
-	int64_t quota_at, scavenge_at;
+	int64_t looked_at;	/* timers that were due by then are seen to */
+	int64_t quota_at, aged_at;
+	int64_t scavenge_at;	/* not before */
 };
 
 /* look: how soon the Ps are to be looked at again. */
@@ -150,13 +151,29 @@ static void next_tick(struct watch *w, int64_t look)
 		w->tick = look;
 }
 
+/* Gives stacks back: all of them once nothing has run for a tick, else now and then
+ * some. */
+static void scavenge(struct watch *w, int64_t now)
+{
+	bool idle = w->lingered >= 2;
+
+	while ((idle || now >= w->scavenge_at) && g_pool_give_back()) {
+		int64_t began = now;
+
+		now = os_now();
+		w->scavenge_at = now + SCAVENGE_REST * (now - began);
+		idle = idle && all_idle();
+	}
+}
+
 static void slow_duties(struct watch *w, int64_t now)
 {
-	if (now - w->scavenge_at >= STACK_COLD_NS) {
-		w->scavenge_at = now;
-		g_pool_scavenge();
+	if (now - w->aged_at >= STACK_COLD_NS) {
+		w->aged_at = now;
+		g_pool_age();
 		retake_tidy();
 	}
+	scavenge(w, now);
 	if (now - w->quota_at >= QUOTA_CHECK_NS) {
 		w->quota_at = now;
 		procs_follow_machine();
@@ -203,9 +220,10 @@ static void *sysmon_thread(void *arg)
 			w.lingered = 0;
 			tick_sleep(w.tick, w.looked_at);
 		}
-		w.looked_at = now = os_now();
+		now = os_now();
 		store_relaxed(&sched.coarse_now, now);
-		timers_due(now);
+		w.looked_at = now - load_relaxed(&sched.timer_slack);
+		timers_due(w.looked_at);
 		next_tick(&w, soonest(retake_look(now), netpoll_tick(now)));
 		slow_duties(&w, now);
 	}

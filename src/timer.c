@@ -6,6 +6,23 @@
  * a removal in logarithmic time and leaves nothing behind. The lock is held for
  * the heap only, never while a timer fires.
  *
+ * Sleeps
+ *
+ * A sleep is never stopped, so it needs no timer: its entry is the goroutine itself,
+ * which is not touched from when it falls asleep until it wakes. (To tell a timer its
+ * new place is a write to memory that is nowhere near: of a hundred thousand each is in
+ * no cache, and one that fires moves eight others.) Those that are due are taken several
+ * at a time, and fetched together. The four children of an entry lie in one cache line.
+ *
+ * Many timers
+ *
+ * Where there are many, and they come so close to each other that each would cost
+ * a sleep and a wake of a thread, several times what it costs to run it, they are taken
+ * together: whoever sleeps until the next (idle.c, sysmon.c) sleeps TIMER_SLACK_NS
+ * longer. And those who wake from a sleep are run by the thread that woke them, without
+ * waking another for them: if they take long, the next timers will be due and not be
+ * run, and sysmon sees that.
+ *
  * Who looks, and when:
  *	- an M that looks for work: at its own P's, then at the others';
  *	- an M that switches goroutines: at its own P's, every so many picks;
@@ -33,15 +50,20 @@
 #include <string.h>
 
 #include "os.h"
+#include "runq.h"
 #include "runtime.h"
 
 struct timer_entry {
 	int64_t when;		/* a copy, so that sifting stays in the array */
-	struct timer *t;
+	uintptr_t what;		/* a timer, or a goroutine that sleeps | SLEEP */
 };
+#define SLEEP 1
+
+#define WAKE_LINES 3		/* of its stack, that it needs to get back to its caller */
+#define SLEEPS_TOGETHER 16	/* as many misses as a CPU has under way, about */
 
 #define ARITY 4
-#define FIRST_ROOM 64
+#define FIRST_SLOTS 64
 #define FIRE_SPINS 100		/* a fire takes less, if its thread runs */
 
 void timers_init(struct timers *ts)
@@ -52,10 +74,26 @@ void timers_init(struct timers *ts)
 
 /* -------------------------------------------------------------------- heap */
 
+static inline bool is_sleep(struct timer_entry e)
+{
+	return e.what & SLEEP;
+}
+
+static inline struct timer *entry_timer(struct timer_entry e)
+{
+	return (struct timer *)e.what;
+}
+
+static inline struct g *entry_g(struct timer_entry e)
+{
+	return (struct g *)(e.what - SLEEP);
+}
+
 static inline void entry_set(struct timers *ts, uint32_t i, struct timer_entry e)
 {
 	ts->entry[i] = e;
-	e.t->index = i;
+	if (!is_sleep(e))
+		entry_timer(e)->index = i;
 }
 
 static void sift_up(struct timers *ts, uint32_t i, struct timer_entry e)
@@ -99,48 +137,55 @@ static void min_update(struct timers *ts)
 	store_seqcst(&ts->min_when, ts->n ? ts->entry[0].when : TIMER_NEVER);
 }
 
+/* The first entry is the last of its line, so that 1 to 4, 5 to 8 and so on share
+ * one each. */
+#define UNUSED_ENTRIES (ARITY - 1)
+
 /* Mapped, not malloced: this may run in state RUNTIME. */
 static void make_room(struct timers *ts)
 {
-	uint32_t room = ts->room ? 2 * ts->room : FIRST_ROOM;
-	struct timer_entry *e = os_map(room * sizeof *e);
+	uint32_t slots = ts->entry ? 2 * (ts->room + UNUSED_ENTRIES) : FIRST_SLOTS;
+	struct timer_entry *e = os_map(slots * sizeof *e), *old = ts->entry;
 
 	if (!e)
 		throw("out of memory for timers");
-	tool_mapped(e, room * sizeof *e);
-	if (ts->n)
-		memcpy(e, ts->entry, ts->n * sizeof *e);
-	if (ts->entry) {
-		tool_unmapped(ts->entry, ts->room * sizeof *e);
-		os_unmap(ts->entry, ts->room * sizeof *e);
+	tool_mapped(e, slots * sizeof *e);
+	e += UNUSED_ENTRIES;
+	if (old) {
+		memcpy(e, old, ts->n * sizeof *e);
+		old -= UNUSED_ENTRIES;
+		tool_unmapped(old, slots / 2 * sizeof *e);
+		os_unmap(old, slots / 2 * sizeof *e);
 	}
 	ts->entry = e;
-	ts->room = room;
+	ts->room = slots - UNUSED_ENTRIES;
 }
 
-/* ts->lock held. */
-static void heap_put(struct timers *ts, struct timer *t)
+/* ts->lock held. True: it is the first to come. */
+static bool heap_put(struct timers *ts, struct timer_entry e)
 {
 	if (ts->n == ts->room)
 		make_room(ts);
 	store_relaxed(&ts->n, ts->n + 1);
-	store_relaxed(&t->heap, ts);
-	sift_up(ts, ts->n - 1, (struct timer_entry){ t->when, t });
-	if (ts->entry[0].t == t)
-		min_update(ts);
+	if (!is_sleep(e))
+		store_relaxed(&entry_timer(e)->heap, ts);
+	sift_up(ts, ts->n - 1, e);
+	if (ts->entry[0].what != e.what)
+		return false;
+	min_update(ts);
+	return true;
 }
 
 /* ts->lock held. */
-static void heap_remove(struct timers *ts, struct timer *t)
+static void heap_remove(struct timers *ts, uint32_t i)
 {
-	uint32_t i = t->index;
-	struct timer_entry last = ts->entry[ts->n - 1];
+	struct timer_entry e = ts->entry[i], last = ts->entry[ts->n - 1];
 
-	check(ts->entry[i].t == t);
 	store_relaxed(&ts->n, ts->n - 1);
-	/* release: that it is firing now; pairs with load_acquire in timer_try_stop */
-	store_release(&t->heap, NULL);
-	if (last.t != t) {
+	if (!is_sleep(e))
+		/* release: that it is firing now; pairs with load_acquire in timer_try_stop */
+		store_release(&entry_timer(e)->heap, NULL);
+	if (i != ts->n) {
 		if (i > 0 && last.when < ts->entry[(i - 1) / ARITY].when)
 			sift_up(ts, i, last);
 		else
@@ -162,22 +207,24 @@ static void timers_poke(int64_t when)
 		m_poke_keeper(when);
 }
 
-void timer_start(struct m *mp, struct timer *t, int64_t when)
+static void entry_start(struct m *mp, struct timer_entry e)
 {
 	struct p *pp = mp->p ? mp->p : p_at(0);	/* which is never out of use */
 	struct timers *ts = &pp->timers;
 	bool first;
 
-	check(!t->heap && !t->firing);
-	if (when > TIMER_LAST)
-		when = TIMER_LAST;
-	t->when = when;
 	lock_acquire(&ts->lock);
-	heap_put(ts, t);
-	first = t->index == 0;
+	first = heap_put(ts, e);
 	lock_release(&ts->lock);
 	if (first)
-		timers_poke(when);
+		timers_poke(e.when);
+}
+
+void timer_start(struct m *mp, struct timer *t, int64_t when)
+{
+	check(!t->heap && !t->firing);
+	t->when = when < TIMER_LAST ? when : TIMER_LAST;
+	entry_start(mp, (struct timer_entry){ t->when, (uintptr_t)t });
 }
 
 bool timer_try_stop(struct timer *t)
@@ -189,8 +236,10 @@ bool timer_try_stop(struct timer *t)
 
 		lock_acquire(&ts->lock);
 		here = load_relaxed(&t->heap) == ts;
-		if (here)
-			heap_remove(ts, t);
+		if (here) {
+			check(entry_timer(ts->entry[t->index]) == t);
+			heap_remove(ts, t->index);
+		}
 		lock_release(&ts->lock);
 		if (here)
 			return true;
@@ -222,19 +271,29 @@ bool timer_stop(struct timer *t)
 
 /* ------------------------------------------------------------------ firing */
 
-/* The earliest timer of ts, if it is due, marked as firing. */
-static struct timer *take_due(struct timers *ts, int64_t now)
+/* Takes what is due at ts: some sleeps, or one timer, marked as firing. One only: its fire
+ * may stop others, which has to wait for them if they are firing. How many. */
+static uint32_t take_due(struct timers *ts, int64_t now, struct timer_entry *due)
 {
-	struct timer *t = NULL;
+	uint32_t n = 0;
 
 	lock_acquire(&ts->lock);
-	if (ts->n > 0 && ts->entry[0].when <= now) {
-		t = ts->entry[0].t;
-		store_relaxed(&t->firing, 1);
-		heap_remove(ts, t);
+	while (ts->n > 0 && ts->entry[0].when <= now && n < SLEEPS_TOGETHER) {
+		struct timer_entry e = ts->entry[0];
+
+		if (!is_sleep(e) && n > 0)
+			break;
+		due[n++] = e;
+		if (is_sleep(e))
+			__builtin_prefetch(entry_g(e), 1);
+		else
+			store_relaxed(&entry_timer(e)->firing, 1);
+		heap_remove(ts, 0);
+		if (!is_sleep(e))
+			break;
 	}
 	lock_release(&ts->lock);
-	return t;
+	return n;
 }
 
 bool timers_are_due(const struct p *pp)
@@ -244,32 +303,77 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
+/* Those who slept go to the end of the queue. False: nobody need be woken for them. */
+static bool wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
+{
+	bool queued = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct g *gp = entry_g(due[i]);
+
+		if (!g_make_runnable(mp, gp))
+			continue;
+		for (int line = 0; line < WAKE_LINES; line++)
+			__builtin_prefetch((char *)gp->context.sp + line * CACHE_LINE);
+		runq_put_woken(mp->p, gp);
+		queued = true;
+	}
+	return queued && load_relaxed(&sched.timer_slack) == 0;
+}
+
 bool timers_run(struct m *mp, struct p *pp, int64_t now)
 {
 	struct timers *ts = &pp->timers;
-	struct timer *t;
-	bool any = false;
+	struct timer_entry due[SLEEPS_TOGETHER];
+	bool owe_wake = false;
+	uint32_t n, all = 0;
 
+	check(mp->p);
 	if (load_relaxed(&ts->min_when) == TIMER_NEVER)
 		return false;
 	if (now == 0)
 		now = os_now();
-	while (load_relaxed(&ts->min_when) <= now && (t = take_due(ts, now))) {
-		void (*fire)(struct m *, struct timer *, int64_t) = t->fire;
+	while (load_relaxed(&ts->min_when) <= now && (n = take_due(ts, now, due))) {
+		all += n;
+		if (is_sleep(due[0])) {
+			owe_wake |= wake_sleepers(mp, due, n);
+		} else {
+			struct timer *t = entry_timer(due[0]);
 
-		fire(mp, t, now);	/* which clears firing, as its last use of t */
-		any = true;
+			t->fire(mp, t, now);	/* which clears firing, as its last use of t */
+		}
 	}
-	return any;
+	if (owe_wake || all > GORO_RUNQ_CAP / 4) {
+		fence_seqcst();		/* a push to the queue is no read-modify-write */
+		wake();
+	}
+	return all > 0;
 }
 
-size_t timers_count(void)
+void timers_run_all(struct m *mp)
+{
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		timers_run(mp, p_at(i), 0);
+}
+
+static bool are_many(void)
 {
 	size_t sum = 0;
 
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n && sum < TIMERS_MANY; i++)
 		sum += load_relaxed(&p_at(i)->timers.n);
-	return sum;
+	return sum >= TIMERS_MANY;
+}
+
+int64_t timers_slack(int64_t next, int64_t now)
+{
+	static int quick;	/* in a row; a lost count does not matter */
+	int n = load_relaxed(&quick);
+
+	n = next - now >= TIMER_SLACK_NS || !are_many() ? 0 : n < TIMERS_QUICK ? n + 1 : n;
+	store_relaxed(&quick, n);
+	store_relaxed(&sched.timer_slack, n == TIMERS_QUICK ? TIMER_SLACK_NS : 0);
+	return load_relaxed(&sched.timer_slack);
 }
 
 int64_t timers_earliest(void)
@@ -295,45 +399,35 @@ int64_t timers_earliest_after(int64_t after)
 void timers_move(struct p *from, struct p *to)
 {
 	struct timers *a = &from->timers, *b = &to->timers;
-	struct timer *t;
+	struct timer_entry due[SLEEPS_TOGETHER];
+	uint32_t n;
 
-	while ((t = take_due(a, TIMER_NEVER))) {
+	while ((n = take_due(a, TIMER_NEVER, due))) {
 		lock_acquire(&b->lock);
-		heap_put(b, t);
+		for (uint32_t i = 0; i < n; i++)
+			heap_put(b, due[i]);
 		lock_release(&b->lock);
-		timer_fired(t);
+		if (!is_sleep(due[0]))
+			timer_fired(entry_timer(due[0]));
 	}
 }
 
 /* ------------------------------------------------------------------- sleep */
 
-/* The timer is the sleeping goroutine's own; its last use is to say that its
- * fire is over, before the goroutine can run and use it again. */
-static void fire_sleep(struct m *mp, struct timer *t, int64_t now)
-{
-	struct g *gp = (struct g *)((char *)t - offsetof(struct g, timer));
-
-	(void)now;
-	timer_fired(t);
-	g_ready_in_order(mp, gp);
-}
-
 static void commit_sleep(struct m *mp, struct g *gp)
 {
-	timer_start(mp, &gp->timer, gp->timer.when);
+	entry_start(mp, (struct timer_entry){ (int64_t)(uintptr_t)mp->after_arg, (uintptr_t)gp | SLEEP });
 }
 
 void goro_sleep(int64_t ns)
 {
 	struct m *mp = rt_enter_free();
-	struct timer *t = &mp->curg->timer;
 
 	if (ns > 0) {
 		int64_t now = os_now();
+		int64_t when = ns < TIMER_LAST - now ? now + ns : TIMER_LAST;
 
-		t->when = ns < TIMER_LAST - now ? now + ns : TIMER_LAST;
-		t->fire = fire_sleep;
-		mp = park(mp, commit_sleep, NULL, WAIT_SLEEP);
+		mp = park(mp, commit_sleep, (void *)(uintptr_t)when, WAIT_SLEEP);
 	}
 	rt_exit_free(mp);
 }

@@ -69,7 +69,9 @@ static inline void timer_fired(struct timer *t)
 	store_release(&t->firing, 0);
 }
 
-size_t timers_count(void);		/* of all Ps */
+/* How much later than at next, when the earliest of all is due, is soon enough for
+ * whoever sleeps until then. */
+int64_t timers_slack(int64_t next, int64_t now);
 /* The earliest time at which any P has a timer. */
 int64_t timers_earliest(void);
 int64_t timers_earliest_after(int64_t after);	/* .. of those Ps whose first is later */
@@ -77,6 +79,7 @@ bool timers_are_due(const struct p *pp);
 /* Fires what is due on pp, which any M with a P may do; now 0: looks at the
  * clock if there is anything. True if anything fired. */
 bool timers_run(struct m *mp, struct p *pp, int64_t now);
+void timers_run_all(struct m *mp);	/* .. on every P */
 /* World stopped: moves the timers of a P that goes out of use to another. */
 void timers_move(struct p *from, struct p *to);
 

@@ -405,6 +405,7 @@ struct sched {
 	int64_t coarse_now;	/* a recent os_now */
 	int64_t keeper_until;	/* when the keeper will look at the timers .. */
 	int64_t sysmon_until;	/* .. and sysmon; TIMER_NEVER: nobody will */
+	int64_t timer_slack;	/* how late timers may be: timers_slack */
 	uint64_t id_next;
 	uint64_t foreign_created, foreign_ended;
 	uint64_t io_parks, io_returns;	/* of plain threads; see p_counts */
