@@ -38,7 +38,7 @@ uint32_t border_settle(struct m *mp)
 struct m *rt_enter_slow(struct m *mp)
 {
 	if (!mp)
-		return foreign_attach();
+		return foreign_attach(0);
 	if (border_settle(mp) & ATTN_TAKEN)
 		preempt_wait_turn(mp, load_relaxed(&mp->slept));
 	return mp;
@@ -47,7 +47,7 @@ struct m *rt_enter_slow(struct m *mp)
 struct m *rt_enter_free_slow(struct m *mp)
 {
 	if (!mp)
-		return foreign_attach();
+		return foreign_attach(0);
 	return border_settle(mp) & ATTN_TAKEN ? sched_regain(mp) : mp;
 }
 

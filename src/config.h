@@ -62,6 +62,9 @@
 #define TIMERS_QUICK   4
 #define TIMER_SLACK_NS 100000
 
+/* The stack of a thread of ours runs the scheduler loop and nothing of the program's. */
+#define M_STACK_BYTES (256 << 10)
+
 /* An idle thread beyond those the Ps need ends after this long. */
 #define IDLE_THREAD_END_NS (5 * 1000000000LL)
 

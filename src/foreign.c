@@ -43,7 +43,7 @@ void foreign_init(void)
 		throw("no pthread key left");
 }
 
-struct m *foreign_attach(void)
+struct m *foreign_attach(size_t own_bytes)
 {
 	struct m *mp;
 
@@ -53,7 +53,7 @@ struct m *foreign_attach(void)
 		mp->foreign_g = mem_alloc(sizeof(struct g));
 	if (!mp || !mp->foreign_g)
 		throw("out of memory for a thread");
-	m_attach_thread(mp);
+	m_attach_thread(mp, own_bytes);
 	mp->is_foreign = true;
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;

@@ -73,9 +73,12 @@ static struct m *idle_take(void)
 		mp = sched.keeper;
 	else if (mp && mp == sched.keeper && mp->idle_link)
 		mp = mp->idle_link;
-	if (mp) {
-		idle_remove(mp);
+	if (!mp)
+		return NULL;
+	idle_remove(mp);
+	if (mp == sched.keeper) {
 		keeper_resign(mp);
+		sysmon_watch_timers();
 	}
 	return mp;
 }
@@ -221,9 +224,8 @@ void m_poke_locked(void)
 	netpoll_note_wake(&sched.keeper->park);
 }
 
-void m_poke_keeper(int64_t when)
+void m_poke_keeper(void)
 {
-	(void)when;
 	lock_acquire(&sched.lock);
 	if (sched.keeper) {
 		m_poke_locked();
@@ -298,6 +300,7 @@ static struct p *go_idle(struct m *mp, struct idle_role *role)
 	}
 	idle_put(mp);
 	choose_role(mp, role);
+	mp->owes_poke = false;
 	deadlock_check();
 	lock_release(&sched.lock);
 	return NULL;
@@ -320,6 +323,17 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
+/* An M that makes goroutines ready before it looks for work counts as looking: nobody is
+ * woken for the first, which it runs itself, and another only if there are more
+ * (spinning_end_found). */
+static void count_as_spinning(struct m *mp)
+{
+	int none = 0;
+
+	if (cas_seqcst(&sched.spinning, &none, 1))
+		mp->spinning = true;
+}
+
 /* Whom the events concern is made ready: on an idle P for this M, true; else, if the
  * last one was taken meanwhile, it comes first in the global queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
@@ -330,9 +344,12 @@ static bool take_events(struct m *mp, const struct netpoll_events *ev)
 	if (!load_relaxed(&sched.stopping))
 		pp = p_idle_get();
 	lock_release(&sched.lock);
-	if (pp)
+	if (pp) {
 		p_bind(mp, pp);
+		count_as_spinning(mp);
+	}
 	netpoll_dispatch(mp, ev);
+	sysmon_watch_timers();
 	return pp;
 }
 
@@ -361,7 +378,9 @@ bool m_stop(struct m *mp)
 		pp = p_for_timers();
 		if (pp) {
 			p_bind(mp, pp);
+			count_as_spinning(mp);
 			timers_run_all(mp);
+			sysmon_watch_timers();
 			return true;
 		}
 	}

@@ -19,6 +19,8 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "limit.h"
 #include "mem.h"
@@ -29,9 +31,6 @@
 #include "stack.h"
 
 __thread struct m *goro_tls_m;
-
-/* The thread's own stack runs the scheduler loop and nothing of the program's. */
-#define M_STACK_BYTES (256 << 10)
 
 static struct note spawner_note;
 static struct m *free_m;	/* of ended threads; sched.lock */
@@ -59,25 +58,39 @@ struct m *m_alloc(void)
 	return mp;
 }
 
-static void learn_stack(struct m *mp)
+extern void *__libc_stack_end __attribute__((weak));
+
+/* Where this thread's stack is, for traces. libc's own answer reads a file of the kernel's
+ * for the main thread, and allocates memory, for which a new thread gets an arena:
+ * a tenth of a millisecond each, when a program starts. libc puts what it knows of a
+ * thread at the end of the thread's stack. */
+static void learn_stack(struct m *mp, size_t own_bytes)
 {
 	pthread_attr_t attr;
+	struct rlimit limit;
 	void *lo;
 	size_t n;
 
 	mp->thread_stack_lo = mp->thread_stack_hi = NULL;
-	if (pthread_getattr_np(pthread_self(), &attr) != 0)
-		return;
-	if (pthread_attr_getstack(&attr, &lo, &n) == 0) {
-		mp->thread_stack_lo = lo;
-		mp->thread_stack_hi = mp->thread_stack_lo + n;
+	if (own_bytes && !tool_thread_stack_extra()) {
+		mp->thread_stack_hi = (char *)pthread_self();
+		mp->thread_stack_lo = mp->thread_stack_hi - own_bytes;
+	} else if (os_tid() == getpid() && &__libc_stack_end && getrlimit(RLIMIT_STACK, &limit) == 0 &&
+	           limit.rlim_cur < (uintptr_t)__libc_stack_end) {
+		mp->thread_stack_hi = __libc_stack_end;
+		mp->thread_stack_lo = mp->thread_stack_hi - limit.rlim_cur;
+	} else if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+		if (pthread_attr_getstack(&attr, &lo, &n) == 0) {
+			mp->thread_stack_lo = lo;
+			mp->thread_stack_hi = mp->thread_stack_lo + n;
+		}
+		pthread_attr_destroy(&attr);
 	}
-	pthread_attr_destroy(&attr);
 }
 
-void m_attach_thread(struct m *mp)
+void m_attach_thread(struct m *mp, size_t own_bytes)
 {
-	learn_stack(mp);
+	learn_stack(mp, own_bytes);
 	store_relaxed(&mp->state, M_RUNTIME);
 	store_relaxed(&mp->attn, os_membarrier_works ? 0 : ATTN_FENCE);
 	mp->errno_at = &errno;
@@ -103,7 +116,7 @@ static void *m_thread(void *arg)
 {
 	struct m *mp = arg;
 
-	m_attach_thread(mp);
+	m_attach_thread(mp, M_STACK_BYTES);
 	preempt_thread_init(mp);
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
 	mp->p = NULL;
@@ -144,13 +157,39 @@ static size_t tls_bytes(void)
 	return (n + os_page_bytes - 1) / os_page_bytes * os_page_bytes;
 }
 
-/* The thread starts with all signals blocked, so that none finds it without
- * its M; preempt_thread_init gives it the mask of the program's start. */
+int m_thread_make(void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
+	error = pthread_create(&thread, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+/* With all signals blocked, since they are not for us. */
+int m_thread_make_quiet(void *(*fn)(void *))
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = m_thread_make(fn, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
+/* The thread starts with all signals blocked, as the spawner has them, so that none
+ * finds it without its M; preempt_thread_init gives it the mask of the program's
+ * start. */
 static int m_make(void)
 {
 	struct m *mp = m_alloc();
-	pthread_attr_t attr;
-	pthread_t thread;
 	int error;
 
 	if (!mp)
@@ -159,11 +198,7 @@ static int m_make(void)
 		m_free(mp);
 		return ENOMEM;
 	}
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
-	error = pthread_create(&thread, &attr, m_thread, mp);
-	pthread_attr_destroy(&attr);
+	error = m_thread_make(m_thread, mp);
 	if (error)
 		m_free(mp);
 	return error;
@@ -225,17 +260,10 @@ void m_spawn(void)
 
 void m_init(void)
 {
-	pthread_t thread;
-	sigset_t all, old;
-	int error;
+	int error = m_thread_make_quiet(spawner_thread);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, NULL, spawner_thread, NULL);
 	if (error)
 		limit_reached(load_relaxed(&sched.m_n), error);
-	pthread_detach(thread);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* ------------------------------------------------- goroutines with a thread */

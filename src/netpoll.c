@@ -88,7 +88,7 @@ int netpoll_start(void)
 	}
 	lock_release(&start_lock);
 	if (r == 0)
-		m_poke_keeper(0);
+		m_poke_keeper();
 	return r;
 }
 

@@ -98,12 +98,15 @@ void m_stop_locked(struct m *mp);		/* .. with its locked goroutine */
 void m_hand_to_locked(struct m *mp, struct g *gp);	/* our P to gp's own M */
 /* sched.lock held. There are fewer Ps: idle threads in excess are to end. */
 void m_idle_reconsider(void);
-/* Somebody is to look at the timers by when: the keeper, or sysmon. */
-void m_poke_keeper(int64_t when);
+/* Somebody is to look at the timers: the keeper, or sysmon. */
+void m_poke_keeper(void);
 void m_poke_locked(void);			/* the keeper; sched.lock held */
 struct m *m_alloc(void);
 void m_free(struct m *mp);			/* this thread is no M any more */
-void m_attach_thread(struct m *mp);		/* this thread is mp now */
+/* This thread is mp now; the size of its stack, 0 if we did not make it. */
+void m_attach_thread(struct m *mp, size_t own_bytes);
+int m_thread_make(void *(*fn)(void *), void *arg);	/* detached; an errno */
+int m_thread_make_quiet(void *(*fn)(void *));
 
 /* ---- world.c */
 
@@ -125,12 +128,14 @@ bool anybody_waits_for_io(void);
 void sysmon_init(void);
 void sysmon_wake(void);				/* from its deep sleep; sched.lock held */
 void sysmon_poke(void);				/* it is to look at the timers */
+/* The keeper no longer watches the timers: sysmon is to. */
+void sysmon_watch_timers(void);
 /* Somebody came from outside: if no P is free, sysmon is to look soon. */
 void sysmon_somebody_waits(void);
 
 /* ---- foreign.c: plain threads */
 
-struct m *foreign_attach(void);
+struct m *foreign_attach(size_t own_bytes);	/* see m_attach_thread */
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
 void foreign_ready(struct g *gp);
 

@@ -472,9 +472,9 @@ void sched_loop(struct m *mp)
 		bool inherit;
 
 		after_run(mp);
-		if (mp->ending)
-			return;
-		gp = next_goroutine(mp, &inherit);
+		gp = mp->ending ? NULL : next_goroutine(mp, &inherit);
+		if (unlikely(mp->owes_poke))
+			timers_tell(mp);
 		if (!gp)
 			return;
 		set_running(mp, gp, inherit);

@@ -196,7 +196,7 @@ static void take_asked(void)
 
 static void *messenger_thread(void *arg)
 {
-	struct m *mp = foreign_attach();
+	struct m *mp = foreign_attach(M_STACK_BYTES);
 
 	(void)arg;
 	for (;;) {
@@ -234,22 +234,14 @@ static void block_all(sigset_t *old)
 
 static bool messenger_start(void)
 {
-	pthread_t thread;
-	sigset_t old;
-	int error;
-
 	if (messengers)
 		return true;
-	block_all(&old);
-	error = pthread_create(&thread, NULL, messenger_thread, NULL);
-	if (!error) {
-		pthread_detach(thread);
-		/* Counted when it is there: until then one thread too many is
-		 * seen, and nothing is said of deadlocks. */
-		store_relaxed(&messengers, 1);
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return !error;
+	if (m_thread_make_quiet(messenger_thread) != 0)
+		return false;
+	/* Counted when it is there: until then one thread too many is seen, and
+	 * nothing is said of deadlocks. */
+	store_relaxed(&messengers, 1);
+	return true;
 }
 
 /* ---------------------------------------------------------------- handling */

@@ -13,9 +13,6 @@
  * system calls. With schedtrace on it never sleeps like that: as in Go, the
  * lines come at their interval even when nothing runs.
  */
-#include <pthread.h>
-#include <signal.h>
-
 #include "netpoll.h"
 #include "os.h"
 #include "procs.h"
@@ -28,7 +25,7 @@ static struct note sysmon_note;
 
 void sysmon_wake(void)
 {
-	sched.sysmon_asleep = false;
+	store_relaxed(&sched.sysmon_asleep, false);
 	netpoll_watch_note_wake(&sysmon_note);
 }
 
@@ -42,27 +39,6 @@ void sysmon_somebody_waits(void)
 	if (load_relaxed(&sched.idle_p_n) == 0 &&
 	    load_relaxed(&sched.sysmon_until) > os_now() + SLICE_SHORT_NS)
 		sysmon_poke();
-}
-
-/* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
- * Stores when it will look before it reads the timers: see "The keeper" in
- * idle.c. Timers that were due at the last look, at looked_at, are with the Ps. */
-static void tick_sleep(int64_t tick, int64_t looked_at)
-{
-	int64_t now = os_now(), until = now + tick, earliest;
-
-	store_seqcst(&sched.sysmon_until, until);
-	earliest = timers_earliest_after(looked_at);
-	if (earliest < until) {
-		store_seqcst(&sched.sysmon_until, earliest);
-		until = earliest + timers_slack(earliest, now);
-	}
-	if (until <= now)
-		return;
-	if (netpoll_unattended(now))
-		netpoll_watch_sleep(&sysmon_note, until - now);
-	else
-		note_sleep_for(&sysmon_note, until - now);
 }
 
 /* Sees to it that timers that are due are looked at: by an idle M, or by the M
@@ -93,6 +69,52 @@ static bool all_idle(void)
 	       !load_relaxed(&sched.stopping);
 }
 
+/* While nothing runs the timers are the keeper's. When it leaves, for whatever it has to
+ * do, and some are due before the tick is over, it says so (sysmon_watch_timers): it
+ * leaves under sched.lock, so either it is seen to be gone here, or it sees until when
+ * we sleep. */
+static bool keeper_watches(void)
+{
+	bool watches;
+
+	if (!all_idle())
+		return false;
+	lock_acquire(&sched.lock);
+	watches = all_idle() && sched.keeper && timers_earliest() >= load_seqcst(&sched.keeper_until);
+	lock_release(&sched.lock);
+	return watches;
+}
+
+/* Deep asleep it is woken by whoever takes the first P. */
+void sysmon_watch_timers(void)
+{
+	int64_t until = load_seqcst(&sched.sysmon_until);
+
+	if (until != TIMER_NEVER && timers_earliest() < until)
+		sysmon_poke();
+}
+
+/* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
+ * Stores when it will look before it reads the timers: see "The keeper" in
+ * idle.c. Timers that were due at the last look, at looked_at, are with the Ps. */
+static void tick_sleep(int64_t tick, int64_t looked_at)
+{
+	int64_t now = os_now(), until = now + tick, earliest;
+
+	store_seqcst(&sched.sysmon_until, until);
+	earliest = timers_earliest_after(looked_at);
+	if (earliest < until && !keeper_watches()) {
+		store_seqcst(&sched.sysmon_until, earliest);
+		until = earliest + timers_slack(earliest, now);
+	}
+	if (until <= now)
+		return;
+	if (netpoll_unattended(now))
+		netpoll_watch_sleep(&sysmon_note, until - now);
+	else
+		note_sleep_for(&sysmon_note, until - now);
+}
+
 /* Sleeps without a timeout until a P is in use again. */
 static void deep_sleep(void)
 {
@@ -109,13 +131,15 @@ static void deep_sleep(void)
 	if (!polled && sched.keeper && all_idle())
 		m_poke_locked();
 	asleep = all_idle() && polled && timers_earliest() >= load_seqcst(&sched.keeper_until);
-	sched.sysmon_asleep = asleep;
+	store_relaxed(&sched.sysmon_asleep, asleep);
 	lock_release(&sched.lock);
 	if (!asleep)
 		return;
 	note_sleep(&sysmon_note);
+	if (!load_relaxed(&sched.sysmon_asleep))
+		return;		/* sysmon_wake, whose caller may still hold the lock */
 	lock_acquire(&sched.lock);
-	sched.sysmon_asleep = false;
+	store_relaxed(&sched.sysmon_asleep, false);
 	lock_release(&sched.lock);
 }
 
@@ -208,7 +232,7 @@ static void *sysmon_thread(void *arg)
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS };
 
 	(void)arg;
-	foreign_attach();	/* an M, so that it can stop the world */
+	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
 	os_thread_punctual();
 	os_thread_prompt(SYSMON_KERNEL_SLICE_NS);
 	for (;;) {
@@ -232,13 +256,6 @@ static void *sysmon_thread(void *arg)
 
 void sysmon_init(void)
 {
-	pthread_t thread;
-	sigset_t all, old;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, NULL, sysmon_thread, NULL) != 0)
+	if (m_thread_make_quiet(sysmon_thread) != 0)
 		throw("newosproc");
-	pthread_detach(thread);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

@@ -197,14 +197,27 @@ static void heap_remove(struct timers *ts, uint32_t i)
 
 /* ----------------------------------------------------------- start and stop */
 
-/* A timer is the earliest that anybody waits for: whoever sleeps until a later
- * time is to look again. */
-static void timers_poke(int64_t when)
+void timers_tell(struct m *mp)
 {
+	int64_t when = timers_earliest();
+
+	mp->owes_poke = false;
 	/* seqcst: after min_update; pairs with keeper_limit and sysmon's sleep,
 	 * which store when they will look and then read the earliest timer. */
 	if (when < load_seqcst(&sched.keeper_until) && when < load_seqcst(&sched.sysmon_until))
-		m_poke_keeper(when);
+		m_poke_keeper();
+}
+
+/* A timer is the earliest of its P: whoever sleeps until a later time is to look again.
+ * An M in its scheduler context is about to look at the timers itself, or to sleep, and
+ * then it is the keeper or tells it; if it finds something to run, it tells others
+ * then. */
+static void timers_poke(struct m *mp)
+{
+	if (mp->p && !mp->curg)
+		mp->owes_poke = true;
+	else
+		timers_tell(mp);
 }
 
 static void entry_start(struct m *mp, struct timer_entry e)
@@ -217,7 +230,7 @@ static void entry_start(struct m *mp, struct timer_entry e)
 	first = heap_put(ts, e);
 	lock_release(&ts->lock);
 	if (first)
-		timers_poke(e.when);
+		timers_poke(mp);
 }
 
 void timer_start(struct m *mp, struct timer *t, int64_t when)

@@ -79,6 +79,8 @@ bool timers_are_due(const struct p *pp);
 /* Fires what is due on pp, which any M with a P may do; now 0: looks at the
  * clock if there is anything. True if anything fired. */
 bool timers_run(struct m *mp, struct p *pp, int64_t now);
+/* Whoever sleeps beyond the earliest is woken. */
+void timers_tell(struct m *mp);
 void timers_run_all(struct m *mp);	/* .. on every P */
 /* World stopped: moves the timers of a P that goes out of use to another. */
 void timers_move(struct p *from, struct p *to);

@@ -209,6 +209,7 @@ struct m {
 	bool spinning;		/* looks for work; counted in sched.spinning */
 	bool is_foreign;	/* stands for a plain thread, see foreign.c */
 	bool ending;		/* its thread is to end */
+	bool owes_poke;		/* started a timer of which nobody knows: timers_tell */
 	bool starting;		/* counted in sched.m_starting */
 	struct g *locked_g;
 	uint64_t rng;
