@@ -32,20 +32,6 @@ void park_unlock(struct m *mp, struct g *gp)
 	lock_release(mp->after_arg);
 }
 
-struct m *park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg,
-               enum wait_reason why)
-{
-	struct g *gp = mp->curg;
-
-	gp->wait_reason = (uint8_t)why;
-	gp->wait_since = load_relaxed(&sched.coarse_now);
-	store_relaxed(&gp->status, G_WAITING);
-	if (unlikely(mp->is_foreign))
-		return foreign_park(mp, commit, arg);
-	count_up(&mp->p->count.parks, 1);
-	return sched_leave(mp, commit, arg);
-}
-
 static void ready_elsewhere(struct g *gp)
 {
 	lock_acquire(&sched.lock);
