@@ -61,6 +61,8 @@
 #define TIMERS_MANY    64
 #define TIMERS_QUICK   4
 #define TIMER_SLACK_NS 100000
+/* .. and sysmon looks this often whether they are run at all. */
+#define SYSMON_DENSE_NS 500000
 
 /* The stack of a thread of ours runs the scheduler loop and nothing of the program's. */
 #define M_STACK_BYTES (256 << 10)

@@ -323,17 +323,6 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
-/* An M that makes goroutines ready before it looks for work counts as looking: nobody is
- * woken for the first, which it runs itself, and another only if there are more
- * (spinning_end_found). */
-static void count_as_spinning(struct m *mp)
-{
-	int none = 0;
-
-	if (cas_seqcst(&sched.spinning, &none, 1))
-		mp->spinning = true;
-}
-
 /* Whom the events concern is made ready: on an idle P for this M, true; else, if the
  * last one was taken meanwhile, it comes first in the global queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
@@ -346,7 +335,7 @@ static bool take_events(struct m *mp, const struct netpoll_events *ev)
 	lock_release(&sched.lock);
 	if (pp) {
 		p_bind(mp, pp);
-		count_as_spinning(mp);
+		spinning_begin_alone(mp);	/* it runs the first of them itself */
 	}
 	netpoll_dispatch(mp, ev);
 	sysmon_watch_timers();
@@ -378,7 +367,7 @@ bool m_stop(struct m *mp)
 		pp = p_for_timers();
 		if (pp) {
 			p_bind(mp, pp);
-			count_as_spinning(mp);
+			spinning_begin_alone(mp);
 			timers_run_all(mp);
 			sysmon_watch_timers();
 			return true;

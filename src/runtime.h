@@ -22,6 +22,21 @@ void sched_loop(struct m *mp);
 
 struct m *sched_yield_local(struct m *mp);	/* behind all that wait here */
 struct m *sched_yield_global(struct m *mp);	/* behind all */
+/* An M that looks for work counts as spinning, for which nobody is woken. True: it does
+ * now, and did not, nor did any other. */
+static inline bool spinning_begin_alone(struct m *mp)
+{
+	int none = 0;
+
+	if (!cas_seqcst(&sched.spinning, &none, 1))
+		return false;
+	mp->spinning = true;
+	return true;
+}
+/* No longer, because there is work: lets another one look on, if there is more. It may
+ * have been queued by one who woke nobody because we were looking. hushed: what is on our
+ * own P we run ourselves. */
+void spinning_end(struct m *mp, bool hushed);
 /* An M without a P gets one, or its goroutine gets in line for one. */
 struct m *sched_regain(struct m *mp);
 

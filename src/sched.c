@@ -313,24 +313,22 @@ static void spinning_start(struct m *mp)
 	store_relaxed(&sched.need_spinning, 0);
 }
 
-/* Any P with something in its queues? */
-static bool any_queued(void)
+/* Any P, but this one, with something in its queues? */
+static bool any_queued(const struct p *but)
 {
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
-		if (!runq_empty(p_at(i)))
+		if (p_at(i) != but && !runq_empty(p_at(i)))
 			return true;
 	return globq_length() != 0;
 }
 
-/* No longer spinning because work was found: let another one look on, if there is more.
- * It may have been queued by one who woke nobody because we were looking. */
-static void spinning_end_found(struct m *mp)
+void spinning_end(struct m *mp, bool hushed)
 {
 	mp->spinning = false;
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
 	fence_seqcst();
-	if (load_relaxed(&sched.idle_p_n) != 0 && any_queued())
+	if (load_relaxed(&sched.idle_p_n) != 0 && any_queued(hushed ? mp->p : NULL))
 		wake();
 }
 
@@ -357,7 +355,7 @@ static bool look_again(struct m *mp)
 {
 	struct p *pp;
 
-	if (!any_queued())
+	if (!any_queued(NULL))
 		return false;
 	lock_acquire(&sched.lock);
 	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
@@ -458,7 +456,8 @@ static struct g *next_goroutine(struct m *mp, bool *inherit)
 				return NULL;
 		}
 		if (mp->spinning)
-			spinning_end_found(mp);
+			spinning_end(mp, mp->hushed);
+		mp->hushed = false;
 		if (likely(!gp->locked_m))
 			return gp;
 		m_hand_to_locked(mp, gp);

@@ -90,23 +90,27 @@ void sysmon_watch_timers(void)
 {
 	int64_t until = load_seqcst(&sched.sysmon_until);
 
-	if (until != TIMER_NEVER && timers_earliest() < until)
+	if (until != TIMER_NEVER && load_relaxed(&sched.timer_slack) == 0 && timers_earliest() < until)
 		sysmon_poke();
 }
 
 /* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
  * Stores when it will look before it reads the timers: see "The keeper" in
- * idle.c. Timers that were due at the last look, at looked_at, are with the Ps. */
+ * idle.c. Timers that were due at the last look, at looked_at, are with the Ps. Where
+ * they are dense it does not look at each, but often enough to see that nobody does. */
 static void tick_sleep(int64_t tick, int64_t looked_at)
 {
 	int64_t now = os_now(), until = now + tick, earliest;
 
 	store_seqcst(&sched.sysmon_until, until);
 	earliest = timers_earliest_after(looked_at);
-	if (earliest < until && !keeper_watches()) {
-		store_seqcst(&sched.sysmon_until, earliest);
-		until = earliest + timers_slack(earliest, now);
+	if (timers_slack(timers_earliest(), now) != 0) {
+		if (tick > SYSMON_DENSE_NS)
+			until = now + SYSMON_DENSE_NS;
+	} else if (earliest < until && !keeper_watches()) {
+		until = earliest;
 	}
+	store_seqcst(&sched.sysmon_until, until);
 	if (until <= now)
 		return;
 	if (netpoll_unattended(now))
@@ -159,6 +163,7 @@ struct watch {
 	int64_t looked_at;	/* timers that were due by then are seen to */
 	int64_t quota_at, aged_at;
 	int64_t scavenge_at;	/* not before */
+	uint64_t switches;	/* of all Ps, at the last tick */
 };
 
 /* look: how soon the Ps are to be looked at again. */
@@ -175,11 +180,21 @@ static void next_tick(struct watch *w, int64_t look)
 		w->tick = look;
 }
 
-/* Gives stacks back: all of them once nothing has run for a tick, else now and then
- * some. */
+/* Nothing has run since the last tick. */
+static bool was_idle(struct watch *w)
+{
+	uint64_t switches = 0, before = w->switches;
+
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		switches += load_relaxed(&p_at(i)->count.switches);
+	w->switches = switches;
+	return w->lingered > 0 && switches == before;
+}
+
+/* Gives stacks back: all of them if nothing has run for a tick, else now and then some. */
 static void scavenge(struct watch *w, int64_t now)
 {
-	bool idle = w->lingered >= 2;
+	bool idle = was_idle(w);
 
 	while ((idle || now >= w->scavenge_at) && g_pool_give_back()) {
 		int64_t began = now;

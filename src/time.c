@@ -144,13 +144,11 @@ static bool disarm(struct goro_timer *t)
 	return pending;
 }
 
-/* Takes the lock. No fire is on its way afterwards, so that t can be started. */
+/* Lock held. No fire is on its way afterwards, so that t can be started. */
 static bool disarm_and_settle(struct goro_timer *t)
 {
-	bool pending;
+	bool pending = disarm(t);
 
-	lock_acquire(t->lock);
-	pending = disarm(t);
 	while (timer_is_firing(&t->timer)) {
 		lock_release(t->lock);
 		timer_wait_fired(&t->timer);
@@ -163,11 +161,16 @@ static bool disarm_and_settle(struct goro_timer *t)
 static bool timer_reset(struct goro_timer *t, int64_t ns, int64_t period)
 {
 	struct m *mp = rt_enter();
-	bool pending = disarm_and_settle(t);
+	int64_t when = deadline_after(os_now(), ns);
+	bool pending = true;
 
+	lock_acquire(t->lock);
+	if (!t->armed || (t->chan && t->chan->count > 0) || !timer_change(mp, &t->timer, when)) {
+		pending = disarm_and_settle(t);
+		timer_start(mp, &t->timer, when);
+	}
 	t->armed = true;
 	t->period = period;
-	timer_start(mp, &t->timer, deadline_after(os_now(), ns));
 	lock_release(t->lock);
 	rt_exit(mp);
 	return pending;

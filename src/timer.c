@@ -19,8 +19,8 @@
  * Where there are many, and they come so close to each other that each would cost
  * a sleep and a wake of a thread, several times what it costs to run it, they are taken
  * together: whoever sleeps until the next (idle.c, sysmon.c) sleeps TIMER_SLACK_NS
- * longer. And those who wake from a sleep are run by the thread that woke them, without
- * waking another for them: if they take long, the next timers will be due and not be
+ * longer. And those whom they make ready are run by the thread that did it, which wakes
+ * no other for them: if they take long, the next timers will be due and not be
  * run, and sysmon sees that.
  *
  * Who looks, and when:
@@ -64,6 +64,7 @@ struct timer_entry {
 
 #define ARITY 4
 #define FIRST_SLOTS 64
+#define HUSHED_MAX  (GORO_RUNQ_CAP / 4)
 #define FIRE_SPINS 100		/* a fire takes less, if its thread runs */
 
 void timers_init(struct timers *ts)
@@ -176,6 +177,15 @@ static bool heap_put(struct timers *ts, struct timer_entry e)
 	return true;
 }
 
+/* ts->lock held. e comes to where i is, or to where it belongs from there. */
+static void heap_replace(struct timers *ts, uint32_t i, struct timer_entry e)
+{
+	if (i > 0 && e.when < ts->entry[(i - 1) / ARITY].when)
+		sift_up(ts, i, e);
+	else
+		sift_down(ts, i, e);
+}
+
 /* ts->lock held. */
 static void heap_remove(struct timers *ts, uint32_t i)
 {
@@ -185,12 +195,8 @@ static void heap_remove(struct timers *ts, uint32_t i)
 	if (!is_sleep(e))
 		/* release: that it is firing now; pairs with load_acquire in timer_try_stop */
 		store_release(&entry_timer(e)->heap, NULL);
-	if (i != ts->n) {
-		if (i > 0 && last.when < ts->entry[(i - 1) / ARITY].when)
-			sift_up(ts, i, last);
-		else
-			sift_down(ts, i, last);
-	}
+	if (i != ts->n)
+		heap_replace(ts, i, last);
 	if (i == 0)
 		min_update(ts);
 }
@@ -238,6 +244,30 @@ void timer_start(struct m *mp, struct timer *t, int64_t when)
 	check(!t->heap && !t->firing);
 	t->when = when < TIMER_LAST ? when : TIMER_LAST;
 	entry_start(mp, (struct timer_entry){ t->when, (uintptr_t)t });
+}
+
+bool timer_change(struct m *mp, struct timer *t, int64_t when)
+{
+	struct timers *ts = mp->p ? &mp->p->timers : NULL;
+	bool here, first = false;
+
+	if (!ts || load_relaxed(&t->heap) != ts)
+		return false;
+	lock_acquire(&ts->lock);
+	here = load_relaxed(&t->heap) == ts;
+	if (here) {
+		uint32_t i = t->index;
+
+		t->when = when < TIMER_LAST ? when : TIMER_LAST;
+		heap_replace(ts, i, (struct timer_entry){ t->when, (uintptr_t)t });
+		first = t->index == 0;
+		if (i == 0 || first)
+			min_update(ts);
+	}
+	lock_release(&ts->lock);
+	if (first)
+		timers_poke(mp);
+	return here;
 }
 
 bool timer_try_stop(struct timer *t)
@@ -316,8 +346,8 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
-/* Those who slept go to the end of the queue. False: nobody need be woken for them. */
-static bool wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
+/* Those who slept go to the end of the queue. */
+static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
 {
 	bool queued = false;
 
@@ -331,35 +361,48 @@ static bool wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t 
 		runq_put_woken(mp->p, gp);
 		queued = true;
 	}
-	return queued && load_relaxed(&sched.timer_slack) == 0;
+	if (queued) {
+		fence_seqcst();		/* a push to the queue is no read-modify-write */
+		wake();
+	}
 }
 
-bool timers_run(struct m *mp, struct p *pp, int64_t now)
+static uint32_t fire_due(struct m *mp, struct timers *ts, int64_t now)
 {
-	struct timers *ts = &pp->timers;
 	struct timer_entry due[SLEEPS_TOGETHER];
-	bool owe_wake = false;
 	uint32_t n, all = 0;
 
-	check(mp->p);
-	if (load_relaxed(&ts->min_when) == TIMER_NEVER)
-		return false;
-	if (now == 0)
-		now = os_now();
 	while (load_relaxed(&ts->min_when) <= now && (n = take_due(ts, now, due))) {
 		all += n;
 		if (is_sleep(due[0])) {
-			owe_wake |= wake_sleepers(mp, due, n);
+			wake_sleepers(mp, due, n);
 		} else {
 			struct timer *t = entry_timer(due[0]);
 
 			t->fire(mp, t, now);	/* which clears firing, as its last use of t */
 		}
 	}
-	if (owe_wake || all > GORO_RUNQ_CAP / 4) {
-		fence_seqcst();		/* a push to the queue is no read-modify-write */
-		wake();
-	}
+	return all;
+}
+
+bool timers_run(struct m *mp, struct p *pp, int64_t now)
+{
+	struct timers *ts = &pp->timers;
+	bool dense = load_relaxed(&sched.timer_slack) != 0, alone;
+	uint32_t all;
+
+	check(mp->p);
+	if (load_relaxed(&ts->min_when) == TIMER_NEVER)
+		return false;
+	if (now == 0)
+		now = os_now();
+	if (load_relaxed(&ts->min_when) > now)
+		return false;
+	alone = dense && !mp->spinning && spinning_begin_alone(mp);
+	all = fire_due(mp, ts, now);
+	mp->hushed = dense && all <= HUSHED_MAX;
+	if (alone)
+		spinning_end(mp, mp->hushed);
 	return all > 0;
 }
 

@@ -48,6 +48,9 @@ void timers_init(struct timers *ts);
 
 /* Starts t, which waits nowhere, at when (past ones fire soon). */
 void timer_start(struct m *mp, struct timer *t, int64_t when);
+/* Puts t off, or brings it forward, if it waits on this P: the same as to stop and start
+ * it. False: it does not, and nothing has changed. */
+bool timer_change(struct m *mp, struct timer *t, int64_t when);
 /* Stops t. True: it was waiting and will not fire. False: it had fired, and its
  * fire is over when this returns. Not from its own fire. */
 bool timer_stop(struct timer *t);

@@ -207,6 +207,7 @@ struct m {
 	struct g *pick;		/* chosen to run next by who went to the scheduler */
 	int *errno_at;
 	bool spinning;		/* looks for work; counted in sched.spinning */
+	bool hushed;		/* what timers made ready here is for nobody else */
 	bool is_foreign;	/* stands for a plain thread, see foreign.c */
 	bool ending;		/* its thread is to end */
 	bool owes_poke;		/* started a timer of which nobody knows: timers_tell */
