@@ -16,6 +16,7 @@
  * context_entry -> g_start -> fn -> g_end -> g_put.
  */
 #include <errno.h>
+#include <goro.h>
 #include <string.h>
 
 #include "g.h"
@@ -104,7 +105,7 @@ static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 	return gp;
 }
 
-struct g *g_get(struct m *mp, int cls)
+static inline struct g *get(struct m *mp, int cls)
 {
 	struct p *pp = mp->p;
 
@@ -116,6 +117,11 @@ struct g *g_get(struct m *mp, int cls)
 		return gp;
 	}
 	return g_get_slow(mp, cls);
+}
+
+struct g *g_get(struct m *mp, int cls)
+{
+	return get(mp, cls);
 }
 
 /* The newer half stays. */
@@ -224,7 +230,7 @@ static uint64_t id_take(struct p *pp)
 }
 
 /* fn, arg and what differs from the default are set; gp is nobody else's yet. */
-void g_launch(struct m *mp, struct g *gp, void *caller)
+static inline __attribute__((always_inline)) void launch(struct m *mp, struct g *gp, void *caller)
 {
 	struct p *pp = mp->p;
 
@@ -248,6 +254,37 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	wake();
 	if (unlikely(!pp))
 		sysmon_somebody_waits();
+}
+
+void g_launch(struct m *mp, struct g *gp, void *caller)
+{
+	launch(mp, gp, caller);
+}
+
+/* Behind the go macro. Here, so that all of it is one function. */
+int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,
+               uintptr_t e, uintptr_t f)
+{
+	struct m *mp = rt_enter();
+	struct g *gp;
+
+	if (unlikely(!fn))
+		panic_misuse("go of nil func value");
+	gp = get(mp, stack_default_class);
+	if (unlikely(!gp)) {
+		rt_exit(mp);
+		return -ENOMEM;
+	}
+	gp->fn = fn;
+	gp->arg[0] = a;
+	gp->arg[1] = b;
+	gp->arg[2] = c;
+	gp->arg[3] = d;
+	gp->arg[4] = e;
+	gp->arg[5] = f;
+	launch(mp, gp, __builtin_return_address(0));
+	rt_exit(mp);
+	return 0;
 }
 
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)

@@ -11,32 +11,6 @@
 #include "runtime.h"
 #include "stack.h"
 
-/* Behind the go macro. */
-int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,
-               uintptr_t e, uintptr_t f)
-{
-	struct m *mp = rt_enter();
-	struct g *gp;
-
-	if (unlikely(!fn))
-		panic_misuse("go of nil func value");
-	gp = g_get(mp, stack_default_class);
-	if (unlikely(!gp)) {
-		rt_exit(mp);
-		return -ENOMEM;
-	}
-	gp->fn = fn;
-	gp->arg[0] = a;
-	gp->arg[1] = b;
-	gp->arg[2] = c;
-	gp->arg[3] = d;
-	gp->arg[4] = e;
-	gp->arg[5] = f;
-	g_launch(mp, gp, __builtin_return_address(0));
-	rt_exit(mp);
-	return 0;
-}
-
 /* Cuts at whole bytes; a name is for people. */
 static void set_name(struct g *gp, const char *name)
 {

@@ -65,25 +65,6 @@ _Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a powe
 
 /* ------------------------------------------------------------------ deque */
 
-/* Owner only. False: full. */
-static inline bool deque_push(struct deque *d, struct g *gp)
-{
-	/* acquire: thieves have copied what we overwrite; pairs with cas_acqrel
-	 * in deque_take_oldest */
-	uint64_t w = load_acquire(&d->word);
-
-	for (;;) {
-		if (d_count(w) == CAP)
-			return false;
-		store_relaxed(&d->slot[d_tail(w) % CAP], gp);
-		/* release: publishes the slot and the G; pairs with load_acquire
-		 * in deque_take_oldest */
-		if (deque_change(d, &w, d_word((uint32_t)(w >> 32), d_head(w),
-		                               (uint16_t)(d_tail(w) + 1))))
-			return true;
-	}
-}
-
 /* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
  * Anybody. */
 static uint32_t deque_take_oldest(struct deque *d, struct g **out, uint32_t n)
@@ -253,7 +234,7 @@ static void put_global(struct gqueue *q, struct g **gs, uint32_t n)
 }
 
 /* The old half of a full queue goes to the global queue. */
-static __attribute__((noinline)) void put_started_slow(struct p *pp, struct g *gp)
+void runq_put_started_slow(struct p *pp, struct g *gp)
 {
 	do {
 		struct g *gs[CAP];
@@ -272,12 +253,6 @@ void runq_put_woken_slow(struct p *pp, struct g *gp)
 
 	gs[n++] = gp;
 	put_global(&sched.runq, gs, n);
-}
-
-void runq_put_started(struct p *pp, struct g *gp)
-{
-	if (!deque_push(&pp->started, gp))
-		put_started_slow(pp, gp);
 }
 
 void runq_put_next(struct p *pp, struct g *gp)

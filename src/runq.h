@@ -7,7 +7,6 @@
 #include "types.h"
 
 /* Owner of the P only (the M that has it, or who holds a stopped P). */
-void runq_put_started(struct p *pp, struct g *gp);
 void runq_put_next(struct p *pp, struct g *gp);	/* runs next; the last next is woken */
 /* Moves everything to the global queue. sched.lock held. */
 void runq_drain(struct p *pp);
@@ -99,6 +98,25 @@ static inline uint64_t d_word(uint32_t tag, uint16_t head, uint16_t tail)
 	return (uint64_t)tag << 32 | (uint64_t)head << 16 | tail;
 }
 
+/* Owner only. False: full. */
+static inline bool deque_push(struct deque *d, struct g *gp)
+{
+	/* acquire: thieves have copied what we overwrite; pairs with cas_acqrel
+	 * in deque_take_oldest */
+	uint64_t w = load_acquire(&d->word);
+
+	for (;;) {
+		if (d_count(w) == GORO_RUNQ_CAP)
+			return false;
+		store_relaxed(&d->slot[d_tail(w) % GORO_RUNQ_CAP], gp);
+		/* release: publishes the slot and the G; pairs with load_acquire
+		 * in deque_take_oldest */
+		if (deque_change(d, &w, d_word((uint32_t)(w >> 32), d_head(w),
+		                               (uint16_t)(d_tail(w) + 1))))
+			return true;
+	}
+}
+
 /* Owner only. */
 static inline struct g *deque_pop_newest(struct deque *d)
 {
@@ -176,8 +194,15 @@ static inline struct g *ring_pop(struct ring *r)
 
 /* The queue is full: half of it goes to the global queue, and gp after it. */
 void runq_put_woken_slow(struct p *pp, struct g *gp);
+void runq_put_started_slow(struct p *pp, struct g *gp);
 /* A pick against the usual order. NULL: nothing there, pick as usual. */
 struct g *runq_get_fair(struct p *pp);
+
+static inline void runq_put_started(struct p *pp, struct g *gp)
+{
+	if (!deque_push(&pp->started, gp))
+		runq_put_started_slow(pp, gp);
+}
 
 static inline void runq_put_woken(struct p *pp, struct g *gp)
 {
