@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bo
 static inline struct g *runq_rotate(struct p *pp, struct g *gp)
 {
 	struct ring *r = &pp->woken;
-	uint32_t h = r->head, t = r->tail;
+	uint32_t h = load_relaxed(&r->head), t = load_relaxed(&r->tail);
 	uint64_t started = load_relaxed(&pp->started.word);
 	struct g *next;
 
