@@ -39,6 +39,7 @@
 
 #include "fd.h"
 #include "latency.h"
+#include "linger.h"
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
@@ -233,6 +234,7 @@ static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 		if (timers_turn(mp))
 			timers_run(mp, mp->p, 0);
 		runq_put_woken(mp->p, gp);
+		linger();
 		next = pick_local(mp, &inherit);
 		if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
 			return mp;

@@ -4,7 +4,9 @@
  */
 #include <dirent.h>
 #include <goro.h>
+#include <limits.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "await.h"
 #include "runtime.h"
@@ -126,4 +128,32 @@ GO_TEST_TIMEOUT(threads_beyond_the_ps_end, 30)
 	AWAIT(goro_num_goroutine() == 1);
 	goro_gomaxprocs(2);
 	AWAIT(threads() <= 8);
+}
+
+/* ------------------------------------------------------------------ sleeping */
+
+/* The thread that wakes for the timer runs the goroutine, which sleeps again, and the
+ * thread with it: nobody else need know. */
+static int sleep_often(int argc, char **argv)
+{
+	struct rusage before, after;
+	long most = LONG_MAX;
+
+	(void)argc, (void)argv;
+	for (int try = 0; try < 5 && most > 150; try++) {
+		getrusage(RUSAGE_SELF, &before);
+		for (int i = 0; i < 100; i++)
+			goro_sleep(GORO_MILLISECOND);
+		getrusage(RUSAGE_SELF, &after);
+		if (after.ru_nvcsw - before.ru_nvcsw < most)
+			most = after.ru_nvcsw - before.ru_nvcsw;
+	}
+	if (most > 150)
+		FAIL("%ld waits of threads for 100 sleeps", most);
+	return 0;
+}
+
+TEST(a_sleep_wakes_one_thread)
+{
+	CHECK_EQ(goro_run(sleep_often, 0, NULL), 0);
 }

@@ -12,6 +12,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "linger.h"
 #include "test.h"
 
 static int counter;
@@ -108,6 +109,37 @@ GO_TEST(gosched_alone_returns)
 {
 	for (int i = 0; i < 100000; i++)
 		goro_gosched();
+}
+
+/* A yielding goroutine is queued before its stack is at rest. In a build with checks it
+ * lingers in between, so that the other Ps, which are idle, take it: on the same stack
+ * there would be two of them. */
+static void yield_and_count(uint64_t *sum, goro_waitgroup *wg)
+{
+	for (int i = 0; i < SCALED(20000); i++) {
+		volatile uint64_t on_its_stack = (uint64_t)i;
+
+		if (i % 100 == 0)
+			linger_round(i / 100);
+		goro_gosched();
+		*sum += on_its_stack;
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(one_that_yields_is_taken_up_when_it_is_at_rest)
+{
+	enum { N = 6 };
+	static uint64_t sum[N];
+	uint64_t n = SCALED(20000);
+	goro_waitgroup wg = { 0 };
+
+	goro_waitgroup_add(&wg, N);
+	for (int i = 0; i < N; i++)
+		go(yield_and_count, &sum[i], &wg);
+	goro_waitgroup_wait(&wg);
+	for (int i = 0; i < N; i++)
+		CHECK_EQ(sum[i], n * (n - 1) / 2);
 }
 
 /* ------------------------------------------------------- fan-out and fan-in */

@@ -145,6 +145,68 @@ GO_TEST(sleeper_wakes_beside_goroutines_that_take_turns)
 	goro_chan_unref(woken);
 }
 
+/* Sleepers so close to each other that the thread that wakes them wakes no other for
+ * them (see "Many timers" in timer.c). One of them does not give way: the others are
+ * taken over, before it is stopped. */
+enum { DENSE = 2000, HOG_AT = 1000 };
+
+static struct {
+	int64_t start;
+	int64_t late[DENSE];
+	int hogs_ms;
+	goro_waitgroup ended;
+} dense;
+
+static void sleep_among_many(int i)
+{
+	int64_t end = dense.start + i * 20000;
+
+	goro_sleep(end - goro_now());
+	dense.late[i] = goro_now() - end;
+	if (i == HOG_AT) {
+		goro_preempt_disable();
+		for (int64_t until = goro_now() + dense.hogs_ms * MS; goro_now() < until;)
+			;
+		goro_preempt_enable();
+	}
+	goro_waitgroup_done(&dense.ended);
+}
+
+/* How late the latest of those was that came after the hog. */
+static int64_t dense_round(int hogs_ms)
+{
+	int64_t latest = 0;
+
+	dense.hogs_ms = hogs_ms;
+	dense.start = goro_now() + 20 * MS;
+	goro_waitgroup_add(&dense.ended, DENSE);
+	for (int i = 0; i < DENSE; i++)
+		go(sleep_among_many, i);
+	goro_waitgroup_wait(&dense.ended);
+	for (int i = HOG_AT + 1; i < DENSE; i++)
+		if (dense.late[i] > latest)
+			latest = dense.late[i];
+	return latest;
+}
+
+GO_TEST(one_of_many_sleepers_that_computes_holds_up_nobody)
+{
+	int64_t least = INT64_MAX;
+
+	if (goro_gomaxprocs(0) < 2)
+		SKIP("one P");
+	if (!os_many_cpus)
+		SKIP("one CPU");
+	for (int try = 0; try < 8 && least >= 5 * MS; try++) {
+		int64_t latest = dense_round(30);
+
+		if (latest < least)
+			least = latest;
+	}
+	if (least >= 5 * MS)
+		FAIL("held up for %.1f ms", (double)least / MS);
+}
+
 /* -------------------------------------------------------------- the heaps */
 
 static void count_fire(struct m *mp, struct timer *t, int64_t now)
