@@ -64,7 +64,6 @@
 #include "os.h"
 #include "runtime.h"
 #include "syscall_raw.h"
-#include "waitq.h"
 
 /* ---------------------------------------------------------------- the table */
 
@@ -109,6 +108,27 @@ struct fd *fd_at(int fd)
 	return c + (unsigned)fd % CHUNK_FDS;
 }
 
+struct fd_more *fd_more(struct fd *f)
+{
+	/* acquire: pairs with store_release below */
+	struct fd_more *more = load_acquire(&f->more);
+	struct m *mp;
+
+	if (likely(more))
+		return more;
+	mp = rt_enter();
+	lock_acquire(&f->lock);
+	more = f->more;
+	if (!more && (more = mem_alloc(sizeof *more))) {
+		more->f = f;
+		/* release: pairs with load_acquire above, in fd_deadline, users_leave_soon */
+		store_release(&f->more, more);
+	}
+	lock_release(&f->lock);
+	rt_exit(mp);
+	return more;
+}
+
 /* ---------------------------------------------------------------- forgetting */
 
 void fd_forget(struct fd *f, int why, struct ready_list *list)
@@ -118,8 +138,10 @@ void fd_forget(struct fd *f, int why, struct ready_list *list)
 	f->watched = 0;
 	f->epoch++;
 	for (int i = 0; i < 2; i++) {
-		store_relaxed(&f->side[i].deadline, 0);
-		timer_try_stop(&f->side[i].timer);
+		if (f->more) {
+			store_relaxed(&f->more->deadline[i], 0);
+			timer_try_stop(&f->more->timer[i]);
+		}
 		fd_take_off_all(f, i, why, list);
 	}
 }
@@ -130,7 +152,6 @@ void fd_made(int fd, enum fd_kind kind)
 {
 	struct ready_list list = { NULL, NULL };
 	struct fd *f = fd_at(fd);
-	struct g *closer;
 	struct m *mp;
 	uint64_t word;
 
@@ -144,12 +165,8 @@ void fd_made(int fd, enum fd_kind kind)
 	word = load_relaxed(&f->word);
 	while (!cas_acqrel(&f->word, &word, (word & ~FLAGS) + GEN))
 		;
-	closer = f->closer;
-	f->closer = NULL;
 	lock_release(&f->lock);
 	fd_ready_all(mp, &list);
-	if (closer)
-		g_ready_in_order(mp, closer);
 	rt_exit(mp);
 }
 
@@ -160,15 +177,13 @@ static int finish_close(struct fd *f, bool counted);
 /* All users have left but the one who closes. */
 static void wake_closer(struct fd *f)
 {
+	struct ready_list list = { NULL, NULL };
 	struct m *mp = rt_enter();
-	struct g *gp;
 
 	lock_acquire(&f->lock);
-	gp = f->closer;
-	f->closer = NULL;
+	fd_take_off_all(f, FD_WRITE, WOKEN_READY, &list);
 	lock_release(&f->lock);
-	if (gp)
-		g_ready_in_order(mp, gp);
+	fd_ready_all(mp, &list);
 	rt_exit(mp);
 }
 
@@ -191,8 +206,8 @@ void fd_leave(struct fd_use *u)
 {
 	struct fd *f = u->f;
 
-	if (u->woken && (!waitq_empty(&f->side[FD_READ].waiters) ||
-	                 !waitq_empty(&f->side[FD_WRITE].waiters)))
+	if (u->woken && (!fd_queue_empty(&f->waiters[FD_READ]) ||
+	                 !fd_queue_empty(&f->waiters[FD_WRITE])))
 		fd_pass_on(f, u->woken);
 	leave(f);
 }
@@ -365,21 +380,24 @@ static int finish_close(struct fd *f, bool counted)
 /* The users are to leave soon, so that it is worth waiting for them. */
 static bool users_leave_soon(const struct fd *f)
 {
-	return load_relaxed(&f->kind) != FD_FILE && load_seqcst(&f->blocked) == 0;
+	struct fd_more *more = load_acquire(&f->more);
+
+	return load_relaxed(&f->kind) != FD_FILE && (!more || load_seqcst(&more->blocked) == 0);
 }
 
-/* Counted itself, with CLOSED and WAITED set: until it is the only one. */
+/* Counted itself, with CLOSED and WAITED set: until it is the only one. Nobody else is
+ * in the queue: who waited there was woken, and who comes is sent away. */
 static void wait_for_users(struct fd *f)
 {
 	struct m *mp = rt_enter_free();
 
 	lock_acquire(&f->lock);
-	if ((load_relaxed(&f->word) & REFS) > 1 && load_relaxed(&f->word) & F_CLOSED) {
-		f->closer = mp->curg;
+	while ((load_relaxed(&f->word) & REFS) > 1 && load_relaxed(&f->word) & F_CLOSED) {
+		fd_enqueue(f, mp->curg, NETPOLL_WRITE);
 		mp = park(mp, park_unlock, &f->lock, WAIT_IO);
-	} else {
-		lock_release(&f->lock);
+		lock_acquire(&f->lock);
 	}
+	lock_release(&f->lock);
 	rt_exit_free(mp);
 }
 

@@ -25,11 +25,10 @@
 #include "fd.h"
 #include "runq.h"
 #include "runtime.h"
-#include "waitq.h"
 
-/* Tries in a row that found nothing, before the next is guessed to; and every so many
- * guesses one is tried after all. */
-#define GUESS_AFTER 2
+/* Tries in a row that found nothing, before the next is guessed to (f->quiet); and after
+ * so many guesses, counted on from there, one is tried after all. */
+#define GUESS_AFTER FD_GUESS_AFTER
 #define GUESS_CHECK 16
 
 /* Goroutines that were stopped wait in the bound queue: among those who compute, what
@@ -38,38 +37,52 @@ bool fd_guess(struct fd *f)
 {
 	const struct m *mp;
 
-	if (likely(load_relaxed(&f->misses) < GUESS_AFTER) || !load_relaxed(&f->own) ||
+	uint8_t quiet = load_relaxed(&f->quiet);
+
+	if (likely(quiet < GUESS_AFTER) || !load_relaxed(&f->own) ||
 	    load_relaxed(&f->kind) != FD_SOCKET)
 		return false;
-	count_up(&f->guesses, 1);
-	if (load_relaxed(&f->guesses) % GUESS_CHECK == 0 || load_relaxed(&sched.bound.n) != 0)
+	if (quiet >= GUESS_AFTER + GUESS_CHECK - 1 || load_relaxed(&sched.bound.n) != 0)
 		return false;
+	store_relaxed(&f->quiet, quiet + 1);
 	mp = m_self();
 	return mp && !mp->is_foreign;
 }
 
 void fd_tried(struct fd *f, bool found)
 {
-	uint8_t misses = load_relaxed(&f->misses);
+	uint8_t quiet = load_relaxed(&f->quiet);
 
-	if (found && misses != 0)
-		store_relaxed(&f->misses, 0);
-	else if (!found && misses < GUESS_AFTER)
-		store_relaxed(&f->misses, misses + 1);
+	if (found && quiet != 0)
+		store_relaxed(&f->quiet, 0);
+	else if (!found)
+		store_relaxed(&f->quiet, quiet < GUESS_AFTER ? quiet + 1 : GUESS_AFTER);
+}
+
+static void list_put(struct p *pp, struct fd *f)
+{
+	f->untried_link = 0;
+	if (pp->untried)
+		pp->untried_last->untried_link = (uint32_t)f->number + 1;
+	else
+		store_relaxed(&pp->untried, f);
+	pp->untried_last = f;
+}
+
+static struct fd *list_next(const struct fd *f)
+{
+	return f->untried_link ? fd_at((int)(f->untried_link - 1)) : NULL;
 }
 
 bool fd_guess_wait(struct m *mp, struct fd *f)
 {
-	struct p *pp = mp->p;
-
 	/* Whoever waits is taken off in order: it has to be the first. */
-	if (f->side[FD_READ].waiters.first)
+	if (f->waiters[FD_READ].first)
 		return false;
-	f->untried = true;
+	f->untried = 1;
 	if (!f->listed) {
-		f->listed = true;
-		f->untried_link = pp->untried;
-		store_relaxed(&pp->untried, f);
+		f->listed = 1;
+		list_put(mp->p, f);
 	}
 	return true;
 }
@@ -77,11 +90,9 @@ bool fd_guess_wait(struct m *mp, struct fd *f)
 static void collect(struct fd *f, struct ready_list *list)
 {
 	lock_acquire(&f->lock);
-	f->listed = false;
-	if (f->untried) {
-		f->untried = false;
+	f->listed = 0;
+	if (f->untried)
 		fd_take_off_first(f, FD_READ, list);
-	}
 	lock_release(&f->lock);
 }
 
@@ -94,7 +105,7 @@ void fd_guess_flush(struct m *mp)
 	store_relaxed(&mp->p->untried_due, 0);
 	count_up(&mp->p->untried_turn, 1);
 	for (; f; f = next) {
-		next = f->untried_link;		/* before it can be listed again */
+		next = list_next(f);		/* before it can be listed again */
 		collect(f, &list);
 	}
 	for (struct g *gp = list.head, *after; gp; gp = after) {
@@ -111,9 +122,8 @@ void fd_guess_move(struct p *from, struct p *to)
 	struct fd *f = from->untried, *next;
 
 	for (; f; f = next) {
-		next = f->untried_link;
-		f->untried_link = to->untried;
-		store_relaxed(&to->untried, f);
+		next = list_next(f);
+		list_put(to, f);
 	}
 	store_relaxed(&from->untried, NULL);
 }

@@ -40,7 +40,6 @@
 #include "linger.h"
 #include "os.h"
 #include "runtime.h"
-#include "waitq.h"
 
 /* lock held. What tells its events from those of files that had the number before. */
 static uint64_t fd_tag(const struct fd *f)
@@ -56,7 +55,7 @@ static void take_off(struct fd *f, struct g *gp, int why, struct ready_list *lis
 	for (int i = 0; i < 2; i++) {
 		if (!gp->waiters[i].queued)
 			continue;
-		waitq_remove(&f->side[i].waiters, &gp->waiters[i]);
+		fd_queue_remove(&f->waiters[i], &gp->waiters[i]);
 		gp->waiters[i].queued = false;
 	}
 	gp->waiters[0].index = why;
@@ -70,10 +69,10 @@ static void take_off(struct fd *f, struct g *gp, int why, struct ready_list *lis
 
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list)
 {
-	struct waiter *w = f->side[way].waiters.first;
+	struct waiter *w = f->waiters[way].first;
 
 	if (way == FD_READ)
-		f->untried = false;
+		f->untried = 0;
 	if (w)
 		take_off(f, w->gp, WOKEN_READY, list);
 }
@@ -82,7 +81,7 @@ void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *
 {
 	struct waiter *w;
 
-	while ((w = f->side[way].waiters.first))
+	while ((w = f->waiters[way].first))
 		take_off(f, w->gp, why, list);
 }
 
@@ -97,10 +96,11 @@ void fd_ready_all(struct m *mp, struct ready_list *list)
 	}
 }
 
-static void event(struct fd_side *s)
+static void event(struct fd *f, enum fd_way way, struct ready_list *list)
 {
 	/* release: pairs with load_acquire in fd_seq */
-	store_release(&s->seq, s->seq + 1);
+	store_release(&f->seq[way], f->seq[way] + 1);
+	fd_take_off_first(f, way, list);
 }
 
 void fd_event(uint64_t tag, unsigned what, struct ready_list *list)
@@ -109,14 +109,10 @@ void fd_event(uint64_t tag, unsigned what, struct ready_list *list)
 
 	lock_acquire(&f->lock);
 	if (tag == fd_tag(f)) {
-		if (what & NETPOLL_READ) {
-			event(&f->side[FD_READ]);
-			fd_take_off_first(f, FD_READ, list);
-		}
-		if (what & NETPOLL_WRITE) {
-			event(&f->side[FD_WRITE]);
-			fd_take_off_first(f, FD_WRITE, list);
-		}
+		if (what & NETPOLL_READ)
+			event(f, FD_READ, list);
+		if (what & NETPOLL_WRITE)
+			event(f, FD_WRITE, list);
 	}
 	lock_release(&f->lock);
 }
@@ -137,20 +133,18 @@ void fd_pass_on(struct fd *f, unsigned what)
 
 /* ---------------------------------------------------------------- deadlines */
 
-static bool expired(const struct fd_side *s, int64_t now)
+static bool expired(const struct fd *f, enum fd_way way, int64_t now)
 {
-	int64_t d = load_relaxed(&s->deadline);
+	int64_t d = fd_deadline(f, way);
 
 	return d != 0 && d <= now;
 }
 
 int fd_check_deadline(const struct fd *f, enum fd_way way)
 {
-	const struct fd_side *s = &f->side[way];
-
-	if (likely(load_relaxed(&s->deadline) == 0))
+	if (likely(fd_deadline(f, way) == 0))
 		return 0;
-	return expired(s, os_now()) ? -ETIMEDOUT : 0;
+	return expired(f, way, os_now()) ? -ETIMEDOUT : 0;
 }
 
 static deadline_fire fire_read, fire_write;
@@ -158,72 +152,74 @@ static deadline_fire fire_read, fire_write;
 /* lock held: somebody waits, or will when the lock is released. A fire that is under
  * way comes for the lock and sees for itself; it is told from a move to another heap
  * by being due. */
-static void deadline_start(struct m *mp, struct fd_side *s, enum fd_way way)
+static void deadline_start(struct m *mp, struct timer *t, int64_t d, enum fd_way way)
 {
-	int64_t d = s->deadline;
-
-	if (d == 0)
-		return;
-	while (!timer_try_stop(&s->timer)) {
-		if (!timer_is_firing(&s->timer))
+	while (!timer_try_stop(t)) {
+		if (!timer_is_firing(t))
 			break;
-		if (s->timer.when <= os_now())
+		if (t->when <= os_now())
 			return;
 		cpu_relax();
 	}
-	s->timer.fire = way == FD_READ ? fire_read : fire_write;
-	timer_start(mp, &s->timer, d);
+	t->fire = way == FD_READ ? fire_read : fire_write;
+	timer_start(mp, t, d);
 }
 
 /* lock held. .. unless the timer wakes in time as it is. */
-static void deadline_arm_side(struct m *mp, struct fd_side *s, enum fd_way way)
+static void deadline_arm_side(struct m *mp, struct fd *f, enum fd_way way)
 {
-	if (s->deadline && !(load_acquire(&s->timer.heap) && s->timer.when <= s->deadline))
-		deadline_start(mp, s, way);
+	int64_t d = fd_deadline(f, way);
+	struct timer *t;
+
+	if (d == 0)
+		return;
+	t = &f->more->timer[way];
+	if (!load_acquire(&t->heap) || t->when > d)
+		deadline_start(mp, t, d, way);
 }
 
 /* The fire is over while the lock is held, as whoever starts the timer again holds
  * it too. */
-static void fire_side(struct m *mp, struct fd *f, enum fd_way way, int64_t now)
+static void fire_side(struct m *mp, struct fd_more *more, enum fd_way way, int64_t now)
 {
 	struct ready_list list = { NULL, NULL };
-	struct fd_side *s = &f->side[way];
+	struct fd *f = more->f;
 
 	lock_acquire(&f->lock);
-	timer_fired(&s->timer);
-	if (expired(s, now))
+	timer_fired(&more->timer[way]);
+	if (expired(f, way, now))
 		fd_take_off_all(f, way, -ETIMEDOUT, &list);
-	else if (s->waiters.first)
-		deadline_arm_side(mp, s, way);
+	else if (f->waiters[way].first)
+		deadline_arm_side(mp, f, way);
 	lock_release(&f->lock);
 	fd_ready_all(mp, &list);
 }
 
 static void fire_read(struct m *mp, struct timer *t, int64_t now)
 {
-	fire_side(mp, (struct fd *)((char *)t - offsetof(struct fd, side[FD_READ].timer)),
+	fire_side(mp, (struct fd_more *)((char *)t - offsetof(struct fd_more, timer[FD_READ])),
 	          FD_READ, now);
 }
 
 static void fire_write(struct m *mp, struct timer *t, int64_t now)
 {
-	fire_side(mp, (struct fd *)((char *)t - offsetof(struct fd, side[FD_WRITE].timer)),
+	fire_side(mp, (struct fd_more *)((char *)t - offsetof(struct fd_more, timer[FD_WRITE])),
 	          FD_WRITE, now);
 }
 
 static void set_deadline(struct m *mp, struct fd *f, enum fd_way way, int64_t d,
                          struct ready_list *list)
 {
-	struct fd_side *s = &f->side[way];
-
-	d = d == GORO_FOREVER ? 0 : d > 0 ? d : 1;
-	store_relaxed(&s->deadline, d);
-	if (!s->waiters.first)
+	if (!f->more)		/* there was none, and there is to be none */
 		return;
-	if (expired(s, os_now()))
+	d = d == GORO_FOREVER ? 0 : d > 0 ? d : 1;
+	store_relaxed(&f->more->deadline[way], d);
+	if (!f->waiters[way].first)
+		return;
+	if (expired(f, way, os_now()))
 		fd_take_off_all(f, way, -ETIMEDOUT, list);
 	else
-		deadline_arm_side(mp, s, way);
+		deadline_arm_side(mp, f, way);
 }
 
 int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
@@ -235,6 +231,10 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 
 	if (r < 0)
 		return r;
+	if ((read_deadline != GORO_FOREVER || write_deadline != GORO_FOREVER) && !fd_more(u.f)) {
+		fd_leave(&u);
+		return -ENOMEM;
+	}
 	mp = rt_enter();
 	lock_acquire(&u.f->lock);
 	set_deadline(mp, u.f, FD_READ, read_deadline, &list);
@@ -267,7 +267,7 @@ static int watch(struct fd *f, unsigned what)
 			r = netpoll_modify(f->number, fd_tag(f), what);
 	}
 	if (r == 0)
-		f->watched = (uint8_t)what;
+		f->watched = what & (NETPOLL_READ | NETPOLL_WRITE);
 	return r;
 }
 
@@ -297,7 +297,7 @@ static int may_wait(struct m *mp, const struct fd_use *u, unsigned what, const u
 	if (r < 0)
 		return r == -EPERM ? 0 : r;
 	for (int i = 0; i < 2; i++)
-		if (what & 1u << i && f->side[i].seq != seq[i])
+		if (what & 1u << i && f->seq[i] != seq[i])
 			return 0;
 	return WAIT;
 }
@@ -312,7 +312,7 @@ void fd_enqueue(struct fd *f, struct g *gp, unsigned what)
 		if (!w->queued)
 			continue;
 		w->gp = gp;
-		waitq_put(&f->side[i].waiters, w);
+		fd_queue_put(&f->waiters[i], w);
 	}
 }
 
@@ -375,7 +375,6 @@ int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_
 int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq)
 {
 	struct m *mp = rt_enter_free();
-	struct fd_side *s = &u->f->side[way];
 	int r;
 
 	linger();
@@ -383,7 +382,7 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq)
 	r = may_wait(mp, u, 1u << way, (const uint32_t[]){ seq, seq });
 	if (r == WAIT && u->guessed && !fd_guess_wait(mp, u->f))
 		r = 0;
-	if (r == WAIT && s->deadline)
-		r = expired(s, os_now()) ? -ETIMEDOUT : (deadline_arm_side(mp, s, way), WAIT);
+	if (r == WAIT && fd_deadline(u->f, way) != 0)
+		r = expired(u->f, way, os_now()) ? -ETIMEDOUT : (deadline_arm_side(mp, u->f, way), WAIT);
 	return finish_wait(u, mp, r, 1u << way, GORO_FOREVER);
 }

@@ -243,11 +243,14 @@ static long transfer(struct fd *f, const struct file_op *op)
 
 static long transfer_at_position(struct fd *f, const struct file_op *op)
 {
+	struct fd_more *more = fd_more(f);
 	long r;
 
-	goro_mutex_lock(&f->position);
+	if (!more)
+		return -ENOMEM;
+	goro_mutex_lock(&more->position);
 	r = fd_is_closed(f) ? -ECANCELED : transfer(f, op);
-	goro_mutex_unlock(&f->position);
+	goro_mutex_unlock(&more->position);
 	return r;
 }
 

@@ -199,7 +199,7 @@ static long nowait_transfer(int fd, const struct io *io)
 
 static int64_t deadline_of(const struct fd *f, enum fd_way way)
 {
-	int64_t d = load_relaxed(&f->side[way].deadline);
+	int64_t d = fd_deadline(f, way);
 
 	return d ? d : GORO_FOREVER;
 }
@@ -240,19 +240,19 @@ static long capped_write(int fd, const struct iovec *iov, int n)
 	return quiet_write(fd, &first, 1, 0);
 }
 
-static long blocking_transfer(const struct io *io)
+static long blocking_transfer(const struct io *io, struct fd_more *more)
 {
 	struct fd *f = io->use.f;
 	long r;
 
-	fetch_add_seqcst(&f->blocked, 1);
+	fetch_add_seqcst(&more->blocked, 1);
 	goro_syscall_enter();
 	if (io->way == FD_READ)
 		r = sys3(SYS_readv, f->number, io->iov, io->iov_n);
 	else
 		r = capped_write(f->number, io->iov, io->iov_n);
 	goro_syscall_exit();
-	fetch_add_seqcst(&f->blocked, -1);
+	fetch_add_seqcst(&more->blocked, -1);
 	return r;
 }
 
@@ -270,15 +270,18 @@ static long why_not_ready(int fd, enum fd_way way)
 static long poll_first_transfer(const struct io *io)
 {
 	struct fd *f = io->use.f;
+	struct fd_more *more = fd_more(f);
 	long r;
 
-	goro_mutex_lock(&f->turn[io->way]);
+	if (!more)
+		return -ENOMEM;
+	goro_mutex_lock(&more->turn[io->way]);
 	r = poll_now(f->number, io->way == FD_READ ? POLLIN : POLLOUT);
 	if (r > 0)
-		r = blocking_transfer(io);
+		r = blocking_transfer(io, more);
 	else if (r == 0)
 		r = why_not_ready(f->number, io->way);
-	goro_mutex_unlock(&f->turn[io->way]);
+	goro_mutex_unlock(&more->turn[io->way]);
 	return r;
 }
 

@@ -319,7 +319,7 @@ struct p {
 	struct p_counts count;
 
 	/* Descriptors that somebody waits to read without having tried: fd_guess.c. */
-	struct fd *untried;
+	struct fd *untried, *untried_last;
 	uint32_t untried_turn;	/* how often they were seen to */
 	uint32_t untried_due;	/* sysmon: it is time */
 
