@@ -74,6 +74,7 @@ struct fd_use {
 	struct fd *f;
 	uint32_t gen;		/* the descriptor's when it was entered */
 	bool guessed;		/* it has not tried, but guesses that there is nothing */
+	bool hurried;		/* .. and was told to try before there was an event */
 	unsigned woken;		/* ways for which an event was given to us: see
 				 * "Several who wait" */
 };
@@ -134,12 +135,18 @@ void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
 
 /* There is probably nothing to read: wait first (use.guessed). In user code. */
 bool fd_guess(struct fd *f);
-/* What a first try said. */
-void fd_tried(struct fd *f, bool found);
+/* What a first try said. True: it was as guessed, and the wait is to be like the others
+ * (use.guessed), or its turn to try would not come when theirs does. */
+bool fd_tried(struct fd *f, bool found);
 /* lock held, about to park. False: try first. */
 bool fd_guess_wait(struct m *mp, struct fd *f);
 /* Those who have not tried are to. In state RUNTIME, with a P. */
 void fd_guess_flush(struct m *mp);
+/* The one of them that is to run, runnable; NULL: the poller is to be asked first .. */
+struct g *fd_guess_try(struct m *mp);
+/* .. and was; and it had tried in vain. The owner's of the P. */
+void fd_guess_asked(struct p *pp);
+void fd_guess_in_vain(struct p *pp);
 void fd_guess_move(struct p *from, struct p *to);
 /* sysmon's look. */
 void fd_guess_watch(struct p *pp, int64_t now);
@@ -199,7 +206,7 @@ void fd_forget(struct fd *f, int why, struct ready_list *list);
 void fd_enqueue(struct fd *f, struct g *gp, unsigned what);
 
 /* lock held. Takes them off, for a reason: 0, try again, or -errno .. */
-enum { WOKEN_READY = 0 };
+enum { WOKEN_READY = 0, WOKEN_TO_TRY = 1 };
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list);
 void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *list);
 /* .. for this to make them ready. In state RUNTIME. */

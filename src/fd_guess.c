@@ -14,6 +14,16 @@
  * nothing either, it makes those ready that still wait, and they try (fd_guess_flush).
  * If the P never runs out of work, sysmon sees to it after a while (untried_due).
  *
+ * Trying first
+ *
+ * Where requests and answers go to and fro on this machine, the one who has waited
+ * longest often has something to read by the time the P runs out of work, and asking the
+ * poller, one system call more, would only say so. So the P makes the first on its list
+ * try before it asks (fd_guess_try), up to TRY_ROW times in a row, after which the poller
+ * is looked at in any case: others wait there, and other threads leave it to us while
+ * we look often (netpoll_attended). The first try in vain ends it, for a number of looks
+ * that doubles each time.
+ *
  * A descriptor is on one list at most, and stays there when an event comes, to be found
  * out when the list is looked through. A list belongs to its P's owner; a P with a
  * list is not idle.
@@ -31,32 +41,47 @@
 #define GUESS_AFTER FD_GUESS_AFTER
 #define GUESS_CHECK 16
 
+/* Tries in a row before the poller is asked; and how often it is asked, after a try in
+ * vain, before the next: at first, and at most. */
+#define TRY_ROW       8
+#define TRY_PAUSE_MIN 16
+#define TRY_PAUSE_MAX 4096
+
 /* Goroutines that were stopped wait in the bound queue: among those who compute, what
  * is put off may wait long. */
-bool fd_guess(struct fd *f)
+static bool may_put_off(const struct fd *f)
 {
 	const struct m *mp;
 
-	uint8_t quiet = load_relaxed(&f->quiet);
-
-	if (likely(quiet < GUESS_AFTER) || !load_relaxed(&f->own) ||
-	    load_relaxed(&f->kind) != FD_SOCKET)
+	if (!load_relaxed(&f->own) || load_relaxed(&f->kind) != FD_SOCKET ||
+	    load_relaxed(&sched.bound.n) != 0)
 		return false;
-	if (quiet >= GUESS_AFTER + GUESS_CHECK - 1 || load_relaxed(&sched.bound.n) != 0)
-		return false;
-	store_relaxed(&f->quiet, quiet + 1);
 	mp = m_self();
 	return mp && !mp->is_foreign;
 }
 
-void fd_tried(struct fd *f, bool found)
+bool fd_guess(struct fd *f)
 {
 	uint8_t quiet = load_relaxed(&f->quiet);
 
-	if (found && quiet != 0)
-		store_relaxed(&f->quiet, 0);
-	else if (!found)
-		store_relaxed(&f->quiet, quiet < GUESS_AFTER ? quiet + 1 : GUESS_AFTER);
+	if (likely(quiet < GUESS_AFTER) || quiet >= GUESS_AFTER + GUESS_CHECK - 1 ||
+	    !may_put_off(f))
+		return false;
+	store_relaxed(&f->quiet, quiet + 1);
+	return true;
+}
+
+bool fd_tried(struct fd *f, bool found)
+{
+	uint8_t quiet = load_relaxed(&f->quiet);
+
+	if (found) {
+		if (quiet != 0)
+			store_relaxed(&f->quiet, 0);
+		return false;
+	}
+	store_relaxed(&f->quiet, quiet < GUESS_AFTER ? quiet + 1 : GUESS_AFTER);
+	return quiet >= GUESS_AFTER && may_put_off(f);
 }
 
 static void list_put(struct p *pp, struct fd *f)
@@ -80,10 +105,13 @@ bool fd_guess_wait(struct m *mp, struct fd *f)
 	if (f->waiters[FD_READ].first)
 		return false;
 	f->untried = 1;
-	if (!f->listed) {
+	if (!f->listed)
 		f->listed = 1;
-		list_put(mp->p, f);
-	}
+	else if (mp->p->untried == f)	/* those who waited before it come first now */
+		store_relaxed(&mp->p->untried, list_next(f));
+	else
+		return true;
+	list_put(mp->p, f);
 	return true;
 }
 
@@ -114,6 +142,56 @@ void fd_guess_flush(struct m *mp)
 		if (g_make_runnable(mp, gp))
 			runq_put_woken(mp->p, gp);
 	}
+}
+
+/* The first that still waits, off the list; NULL: none. */
+static struct g *take_first(struct p *pp)
+{
+	struct ready_list list = { NULL, NULL };
+	struct fd *f;
+
+	while (!list.head && (f = pp->untried)) {
+		store_relaxed(&pp->untried, list_next(f));
+		collect(f, &list);
+	}
+	return list.head;
+}
+
+struct g *fd_guess_try(struct m *mp)
+{
+	struct p *pp = mp->p;
+	struct g *gp;
+
+	if (pp->try_left == 0 || !pp->untried || globq_length() != 0)
+		return NULL;
+	pp->try_left--;
+	gp = take_first(pp);
+	if (!gp)
+		return NULL;
+	gp->waiters[0].index = WOKEN_TO_TRY;
+	count_up(&pp->untried_turn, 1);
+	return g_make_runnable(mp, gp) ? gp : NULL;
+}
+
+void fd_guess_asked(struct p *pp)
+{
+	if (pp->try_pause > 0) {
+		if (--pp->try_pause > 0)
+			return;
+	} else if (pp->try_left == 0) {		/* none of a whole row was in vain */
+		pp->try_pause_last = 0;
+	}
+	pp->try_left = TRY_ROW;
+}
+
+void fd_guess_in_vain(struct p *pp)
+{
+	uint32_t pause = 2 * pp->try_pause_last;
+
+	pp->try_left = 0;
+	pp->try_pause_last = pause < TRY_PAUSE_MIN ? TRY_PAUSE_MIN :
+	                     pause > TRY_PAUSE_MAX ? TRY_PAUSE_MAX : pause;
+	pp->try_pause = pp->try_pause_last;
 }
 
 /* A P goes out of use. World stopped. */

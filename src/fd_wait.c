@@ -357,8 +357,11 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 	mp = park_until(mp, &f->lock, WAIT_IO, own, fire_own);
 	count_wait(mp, true);
 	r = gp->waiters[0].index;
-	if (r == WOKEN_READY)
+	u->hurried = r == WOKEN_TO_TRY;
+	if (r >= 0) {
 		u->woken |= what;
+		r = 0;
+	}
 	rt_exit_free(mp);
 	return r;
 }
@@ -377,6 +380,8 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq)
 	struct m *mp = rt_enter_free();
 	int r;
 
+	if (unlikely(u->hurried) && mp->p)
+		fd_guess_in_vain(mp->p);
 	linger();
 	lock_acquire(&u->f->lock);
 	r = may_wait(mp, u, 1u << way, (const uint32_t[]){ seq, seq });

@@ -84,7 +84,7 @@ static ssize_t first_try(struct io *io, io_try *try)
 		return -EAGAIN;
 	r = try_once(io, try);
 	if (io->way == FD_READ)
-		fd_tried(f, r != -EAGAIN);
+		io->use.guessed = fd_tried(f, r != -EAGAIN) && !io->dont_wait;
 	return r;
 }
 

@@ -24,7 +24,8 @@
  * Who looks
  *
  *	- An M whose P's own queues are empty looks without waiting, before it takes what
- *	  had its time slice already, or steals.
+ *	  had its time slice already, or steals; or has somebody try to read first, a few
+ *	  times ("Trying first" in fd_guess.c).
  *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
  *	  except while a running P looks often enough: each event would wake the
  *	  keeper for what the other finds a microsecond later.
@@ -190,6 +191,7 @@ struct g *netpoll_look(struct m *mp)
 		return NULL;
 	ev.n = netpoll_take(ev.at, NETPOLL_BATCH, 0);
 	looked();
+	fd_guess_asked(mp->p);
 	/* release: pairs with exchange_acquire above */
 	store_release(&netpoll.looking, 0);
 	return ready_rest(mp, collect(mp, &ev));

@@ -322,6 +322,8 @@ struct p {
 	struct fd *untried, *untried_last;
 	uint32_t untried_turn;	/* how often they were seen to */
 	uint32_t untried_due;	/* sysmon: it is time */
+	uint32_t try_left;	/* tries before the poller is asked .. */
+	uint32_t try_pause, try_pause_last;	/* .. and looks before there are any */
 
 	/* Shared with thieves. */
 	struct g *runnext;	/* made ready by the running G; runs next */

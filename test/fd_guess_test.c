@@ -4,7 +4,10 @@
 /* test: procs */
 #include <goro.h>
 
+#include <sys/socket.h>
+
 #include "fd.h"
+#include "runtime.h"
 #include "net.h"
 
 static struct sockaddr_in ends[2];
@@ -134,5 +137,102 @@ GO_TEST(a_stream_is_not_guessed)
 	for (int i = 0; i < 40; i++)
 		CHECK_EQ(goro_read_full(fd[0], buf, 100), 100);
 	CHECK(!guesses(fd[0]));
+	net_close(fd);
+}
+
+/* ------------------------------------------------------------- trying first */
+
+/* Two ends where what one writes is there for the other at once. */
+static void near_pair(int fd[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+	fd_made(fd[0], FD_SOCKET);
+	fd_made(fd[1], FD_SOCKET);
+}
+
+static void trip(int fd)
+{
+	char c = 'x';
+
+	CHECK_EQ(goro_write(fd, &c, 1), 1);
+	CHECK_EQ(goro_read(fd, &c, 1), 1);
+}
+
+/* Two reads a trip, and each had to be announced by an event. */
+GO_TEST(to_and_fro_rarely_asks_the_poller)
+{
+	struct goro_stats before, after;
+	int fd[2];
+
+	goro_gomaxprocs(1);
+	near_pair(fd);
+	go(echo, fd[1]);
+	for (int i = 0; i < 100; i++)
+		trip(fd[0]);
+	goro_stats_read(&before);
+	for (int i = 0; i < 1000; i++)
+		trip(fd[0]);
+	goro_stats_read(&after);
+	CHECK(after.netpoll_wakeups - before.netpoll_wakeups < 1000);
+	net_close(fd);
+}
+
+static bool served;
+
+static void reader(int fd)
+{
+	char c;
+
+	CHECK_EQ(goro_read(fd, &c, 1), 1);
+	served = true;
+}
+
+/* .. but asks before long, for the others. */
+GO_TEST(others_are_served_beside_to_and_fro)
+{
+	int fd[2], other[2], trips = 0;
+
+	goro_gomaxprocs(1);
+	near_pair(fd);
+	near_pair(other);
+	go(echo, fd[1]);
+	for (int i = 0; i < 100; i++)
+		trip(fd[0]);
+	for (int i = 0; i < 50; i++) {
+		served = false;
+		go(reader, other[0]);
+		trip(fd[0]);
+		CHECK_EQ(goro_write(other[1], "x", 1), 1);
+		for (; !served; trips++)
+			trip(fd[0]);
+	}
+	CHECK(trips < 50 * 20);
+	net_close(fd);
+	net_close(other);
+}
+
+/* Tries in vain become rare: they would cost more than asking. */
+GO_TEST(tries_in_vain_are_given_up)
+{
+	int fd[2], in_vain = 0;
+	struct p *pp;
+
+	goro_gomaxprocs(1);
+	near_pair(fd);
+	go(echo, fd[1]);
+	for (int i = 0; i < 100; i++)
+		trip(fd[0]);
+	pp = m_self()->p;
+	for (int i = 0; i < 10000; i++) {
+		if (pp->try_left != 0) {
+			fd_guess_in_vain(pp);
+			in_vain++;
+		}
+		fd_guess_asked(pp);
+	}
+	CHECK(in_vain > 0 && in_vain < 20);
+	for (int i = 0; i < 3 * 4096; i++)
+		trip(fd[0]);
+	CHECK(pp->try_pause == 0);
 	net_close(fd);
 }
