@@ -162,6 +162,8 @@
 #define STACK_REGION_BYTES  (1LL << 30)
 /* Stacks guarded at a time when a region is carved. */
 #define STACK_CARVE_BATCH   128
+/* .. of which the first is so many times halved. */
+#define STACK_CARVE_DOUBLINGS 4
 /* Batches of stacks that are prepared ahead, at most: 2 MiB. */
 #define STACK_AHEAD_MAX     4
 

@@ -30,6 +30,8 @@
 
 /* How many move between the P's list and the pool at a time. */
 #define G_BATCH (P_GFREE_MAX / 2)
+/* .. and of new ones at first; doubled each time. */
+#define G_FRESH_FIRST 4
 
 struct gpool {
 	struct lock lock;
@@ -96,8 +98,12 @@ static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 	size_t n = pp ? G_BATCH : 1, got;
 	struct g *gp = pool_take(&pools[cls], n, &got);
 
-	if (!gp)
+	if (!gp) {
+		/* Each is a page that is touched. */
+		if (pp && pp->gfresh_n < G_BATCH)
+			n = pp->gfresh_n = pp->gfresh_n ? 2 * pp->gfresh_n : G_FRESH_FIRST;
 		gp = make_list(cls, n, &got);
+	}
 	if (gp && pp) {
 		pp->gfree = gp->link;
 		pp->gfree_n = (uint32_t)got - 1;

@@ -217,6 +217,15 @@ static struct region *region_make(int cls)
 	return r;
 }
 
+/* The first are small: a program of a few goroutines is not to pay for many. */
+static uint32_t batch_slots(int cls)
+{
+	uint32_t begun = stacks.klass[cls].begun;
+
+	return begun < STACK_CARVE_DOUBLINGS ? STACK_CARVE_BATCH >> (STACK_CARVE_DOUBLINGS - begun)
+	                                     : STACK_CARVE_BATCH;
+}
+
 /* stacks.lock held. The next slots that are in no batch; false: no memory. */
 static bool batch_cut(int cls, struct batch *b)
 {
@@ -226,8 +235,8 @@ static bool batch_cut(int cls, struct batch *b)
 	if ((!r || r->carved == r->slots) && !(r = region_make(cls)))
 		return false;
 	n = r->slots - r->carved;
-	if (n > STACK_CARVE_BATCH)
-		n = STACK_CARVE_BATCH;
+	if (n > batch_slots(cls))
+		n = batch_slots(cls);
 	*b = (struct batch){ r, r->carved, r->carved + n };
 	store_relaxed(&r->carved, r->carved + n);
 	return true;
@@ -254,14 +263,14 @@ static bool batch_begin(int cls)
 {
 	struct batch *b = &stacks.klass[cls].fresh;
 
-	stacks.klass[cls].begun++;
 	if (stacks.klass[cls].ready_n > 0) {
 		*b = stacks.klass[cls].ready[--stacks.klass[cls].ready_n];
-		return true;
-	}
-	if (!batch_cut(cls, b))
+	} else if (batch_cut(cls, b)) {
+		batch_guard(b);
+	} else {
 		return false;
-	batch_guard(b);
+	}
+	stacks.klass[cls].begun++;
 	return true;
 }
 
@@ -338,7 +347,8 @@ size_t stack_take(int cls, struct g **out, size_t n)
 /* stacks.lock held. */
 static bool wants_more(int cls)
 {
-	uint32_t ahead = stacks.klass[cls].begun / 8;
+	uint32_t begun = stacks.klass[cls].begun;
+	uint32_t ahead = begun > STACK_CARVE_DOUBLINGS ? (begun - STACK_CARVE_DOUBLINGS) / 8 : 0;
 
 	if (ahead > STACK_AHEAD_MAX)
 		ahead = STACK_AHEAD_MAX;

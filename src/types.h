@@ -316,6 +316,7 @@ struct p {
 	uint64_t id_next, id_end;
 	struct g *gfree;	/* dead goroutines of the default size */
 	uint32_t gfree_n;
+	uint32_t gfresh_n;	/* how many new ones were made last */
 	struct p_counts count;
 
 	/* Descriptors that somebody waits to read without having tried: fd_guess.c. */

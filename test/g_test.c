@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "stack.h"
 #include "test.h"
 
 /* ---------------------------------------------------------------- arguments */
@@ -344,7 +345,7 @@ GO_TEST(the_largest_stack_is_a_gibibyte)
 	CHECK_EQ(goro_go_attr(&attr, never, NULL), -ENOMEM);
 	attr.stack_size = SIZE_MAX;
 	CHECK_EQ(goro_go_attr(&attr, never, NULL), -ENOMEM);
-	CHECK_EQ(goro_num_goroutine(), 1);
+	AWAIT(goro_num_goroutine() == 1);
 }
 
 GO_TEST(a_tiny_stack_size_is_made_the_smallest)
@@ -486,6 +487,27 @@ static void not_with_sanitizers(void)
 GO_TEST_TIMEOUT(a_million_live_at_once, 120)
 {
 	start_and_end_many(many());
+}
+
+static void count_slot(struct g *gp, void *n)
+{
+	(void)gp;
+	++*(int *)n;
+}
+
+static void nothing(void)
+{
+}
+
+/* Each stack that is taken from the system is a page that is touched. */
+GO_TEST(a_program_of_few_goroutines_has_few_stacks)
+{
+	int n = 0;
+
+	go(nothing);
+	goro_gosched();
+	stack_each(count_slot, &n);
+	CHECK(n >= 1 && n <= 4 * goro_gomaxprocs(0) + 4);
 }
 
 GO_TEST_TIMEOUT(the_memory_of_a_million_is_given_back, 120)
