@@ -64,7 +64,7 @@ static char *section(const char *text, const char *needle)
 SEEN static void park_here(goro_chan *c)
 {
 	fetch_add_seqcst(&counter, 1);
-	park_line = __LINE__ + 1;
+	store_relaxed(&park_line, __LINE__ + 1);
 	goro_chan_recv(c, NULL);
 	NO_TAIL_CALL();
 }
