@@ -30,6 +30,7 @@
 
 /* How many move between the P's list and the pool at a time. */
 #define G_BATCH (P_GFREE_MAX / 2)
+_Static_assert(G_BATCH <= STACK_TAKE_MAX, "g: a batch is taken at once");
 /* .. and of new ones at first; doubled each time. */
 #define G_FRESH_FIRST 4
 

@@ -70,6 +70,11 @@ struct region {
 	bool in_cold;
 };
 
+struct slot {
+	struct region *region;
+	uint32_t i;
+};
+
 /* Fresh slots [at, end), guarded. */
 struct batch {
 	struct region *region;
@@ -281,55 +286,58 @@ static void set_state(struct region *r, uint32_t i, enum slot_state s)
 	store_release(&r->state[i], (uint8_t)((r->state[i] & ~SLOT_STATE) | s));
 }
 
-/* stacks.lock held. */
-static struct g *slot_use(struct region *r, uint32_t i)
+/* A slot that is the caller's alone. Without the lock: this touches its memory, for the
+ * first time perhaps. */
+static struct g *slot_use(struct slot s)
 {
-	struct g *gp = slot_g(r, i);
+	struct region *r = s.region;
+	struct g *gp = slot_g(r, s.i);
 
 	gp->stack_class = (uint8_t)r->cls;
-	gp->stack_lo = r->base + (size_t)i * r->slot_bytes + guard_bytes(r->slot_bytes);
+	gp->stack_lo = r->base + (size_t)s.i * r->slot_bytes + guard_bytes(r->slot_bytes);
 	gp->stack_hi = (char *)gp;
-	set_state(r, i, SLOT_WARM);
+	set_state(r, s.i, SLOT_WARM);
 	return gp;
 }
 
 /* stacks.lock held. */
-static struct g *take_cold(int cls)
+static bool take_cold(int cls, struct slot *s)
 {
 	struct region *r = stacks.klass[cls].cold;
-	uint32_t i;
 
 	if (!r)
-		return NULL;
-	i = r->cold - 1;
-	r->cold = r->cold_next[i];
+		return false;
+	*s = (struct slot){ r, r->cold - 1 };
+	r->cold = r->cold_next[s->i];
 	if (r->cold == 0) {
 		stacks.klass[cls].cold = r->next_cold;
 		r->in_cold = false;
 	}
-	return slot_use(r, i);
+	return true;
 }
 
 /* stacks.lock held. */
-static struct g *take_fresh(int cls)
+static bool take_fresh(int cls, struct slot *s)
 {
 	struct batch *b = &stacks.klass[cls].fresh;
 
 	if (b->at == b->end && !batch_begin(cls))
-		return NULL;
-	return slot_use(b->region, b->at++);
+		return false;
+	*s = (struct slot){ b->region, b->at++ };
+	return true;
 }
 
 size_t stack_take(int cls, struct g **out, size_t n)
 {
+	struct slot slot[STACK_TAKE_MAX];
 	size_t got = 0;
 
+	if (n > STACK_TAKE_MAX)
+		n = STACK_TAKE_MAX;
 	lock_acquire(&stacks.lock);
 	while (got < n) {
-		struct g *gp = take_cold(cls);
-
-		if (gp || (gp = take_fresh(cls))) {
-			out[got++] = gp;
+		if (take_cold(cls, &slot[got]) || take_fresh(cls, &slot[got])) {
+			got++;
 		} else if (stacks.klass[cls].preparing) {
 			lock_release(&stacks.lock);	/* the last are on their way */
 			os_yield();
@@ -339,6 +347,8 @@ size_t stack_take(int cls, struct g **out, size_t n)
 		}
 	}
 	lock_release(&stacks.lock);
+	for (size_t i = 0; i < got; i++)
+		out[i] = slot_use(slot[i]);
 	return got;
 }
 

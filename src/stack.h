@@ -20,9 +20,11 @@ void stack_init(void);
 int stack_class(size_t n);
 size_t stack_class_bytes(int cls);
 
-/* Takes up to n stacks of a class, cold or fresh; each is returned as the G at
- * its top, zeroed but for stack_lo, stack_hi, stack_class. How many: 0 if there
- * is no memory. */
+#define STACK_TAKE_MAX 64
+
+/* Takes up to n stacks of a class, cold or fresh, and no more than STACK_TAKE_MAX; each
+ * is returned as the G at its top, zeroed but for stack_lo, stack_hi, stack_class. How
+ * many: 0 if there is no memory. */
 size_t stack_take(int cls, struct g **out, size_t n);
 
 /* Stacks of the default class are to be prepared ahead of their use: whoever has
