@@ -29,10 +29,24 @@ static void child(void)
 	exit(goro_run(program_main, 0, NULL));
 }
 
+static void child_anew(void (*f)(void))
+{
+	program = f;
+	child();
+}
+
 static void run(void (*f)(void))
 {
 	program = f;
 	test_run_child(child, &o);
+	CHECK(!o.timed_out);
+}
+
+/* The same in a process that begins anew: see test_run_anew. */
+__attribute__((unused))
+static void run_anew(void (*f)(void))
+{
+	test_run_anew(child_anew, f, &o);
 	CHECK(!o.timed_out);
 }
 

@@ -453,14 +453,19 @@ TEST(goexit_ends_a_plain_thread)
 /* --------------------------------------------------------- ends of the process */
 
 /* Ends with the status and what the runtime prints first. */
+static void ended_with(const struct test_output *o, const char *text)
+{
+	CHECK_EQ(o->status, 2);
+	if (strncmp(o->err, text, strlen(text)) != 0)
+		FAIL("it begins otherwise than \"%s\"", text);
+}
+
 static void ends_with(void (*program)(void), const char *text)
 {
 	struct test_output o;
 
 	test_run_child(program, &o);
-	CHECK_EQ(o.status, 2);
-	if (strncmp(o.err, text, strlen(text)) != 0)
-		FAIL("it begins otherwise than \"%s\"", text);
+	ended_with(&o, text);
 }
 
 static int run_f(int argc, char **argv)
@@ -581,11 +586,19 @@ static void goexit_main(void)
 	run_in_main(goro_goexit);
 }
 
+static void call(void (*program)(void))
+{
+	program();
+}
+
 TEST(goexit_of_main_is_a_deadlock_once_all_others_are_gone)
 {
-	if (TOOL_TSAN)
-		SKIP("the sanitizer runs threads of its own, and more of them after a fork");
-	ends_with(goexit_main, "fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n");
+	struct test_output o;
+
+	if (test_emulated())
+		SKIP("the emulator runs threads of its own");
+	test_run_anew(call, goexit_main, &o);
+	ended_with(&o, "fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n");
 }
 
 static void exit_7(void)

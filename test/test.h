@@ -28,6 +28,8 @@
  *
  *	struct test_output o;
  *	test_run_child(function, &o);       forks: before the runtime has started
+ *	test_run_anew(function, arg, &o);   forks and execs: function(arg), of this program,
+ *	                                    with nothing but what is constant
  *	test_run_program(argv, &o);         argv[0] a path, e.g. TEST_FATAL_DIR "/name",
  *	                                    the program made from test/fatal/name.c
  *	CHECK_EQ(o.status, 2);
@@ -271,6 +273,31 @@ static void test_run_child(void (*fn)(void), struct test_output *o)
 	test_capture(fn, (const char *const[]){ NULL }, o);
 }
 
+/* fn(arg) in a process that begins anew with this program: unlike after a fork, the
+ * threads that a sanitizer runs are there. */
+__attribute__((unused))
+static void test_run_anew(void (*fn)(void (*)(void)), void (*arg)(void), struct test_output *o)
+{
+	const char *const argv[] = { "/proc/self/exe", NULL };
+	char call[64];
+	snprintf(call, sizeof(call), "%td %td", (intptr_t)fn - (intptr_t)test_run_anew,
+		 (intptr_t)arg - (intptr_t)test_run_anew);
+	setenv("TEST_CALL", call, 1);
+	test_capture(NULL, argv, o);
+	unsetenv("TEST_CALL");
+}
+
+/* In that process: does not return. */
+static void test_call(const char *call)
+{
+	intptr_t fn = 0, arg = 0;
+	unsetenv("TEST_CALL");
+	if (sscanf(call, "%td %td", &fn, &arg) == 2)
+		((void (*)(void (*)(void)))((intptr_t)test_run_anew + fn))(
+			(void (*)(void))((intptr_t)test_run_anew + arg));
+	exit(0);
+}
+
 /* Another processor, emulated by a process with threads and mappings of its own. */
 __attribute__((unused))
 static bool test_emulated(void)
@@ -373,6 +400,8 @@ int main(int argc, char **argv)
 {
 	bool good = true;
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a fork or _exit finds nothing unwritten */
+	if (getenv("TEST_CALL"))
+		test_call(getenv("TEST_CALL"));
 	if (argc == 2 && (!strcmp(argv[1], "--list") || !strcmp(argv[1], "--timeouts"))) {
 		bool timeouts = argv[1][2] == 't';
 		for (struct test *t = test_first; t; t = t->next)
