@@ -29,6 +29,12 @@ uint32_t border_settle(struct m *mp)
 				fetch_add_seqcst(&sched.taken, -1);
 				return attn;
 			}
+		} else if (attn & ATTN_GIVEN) {
+			/* acquire: what others did to the P; pairs with the CAS in p_give */
+			if (cas_acqrel(&mp->attn, &attn, attn & ~(uint32_t)ATTN_GIVEN)) {
+				store_relaxed(&mp->p, mp->given);
+				attn &= ~(uint32_t)ATTN_GIVEN;
+			}
 		} else {
 			return attn;
 		}

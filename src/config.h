@@ -108,7 +108,10 @@
 #define QUICK_LOOKS  8
 /* .. and so long after a goroutine was asked to give way: who runs next may block at
  * once, on a lock that the former one holds. */
-#define LOOK_AFTER_NS 100000
+#define LOOK_AFTER_NS 50000
+/* .. and one that was stopped and goes on is looked at so soon: a lock that it wanted
+ * then it wants at once. */
+#define LOOK_EARLY_NS 20000
 
 /* Events taken from the poller at a time, Go's number. */
 #define NETPOLL_BATCH 128
@@ -126,12 +129,25 @@
 #define CLOCK_STANDS_NS 2000
 /* A thread that lost its P may compute for this long before it is stopped. */
 #define CHASE_AFTER_NS 50000
+/* .. and so long while it is about to get a lock, and a P with it. */
+#define CHASE_HEIR_NS  1000000
 /* There may be many such threads: so much time for each of them between two looks. */
 #define CHASE_EACH_NS  5000
 /* A goroutine found inside libc gets so many more tries, so far apart, to come
  * out of it before it is stopped there. */
 #define PUT_OFF_MAX 20
 #define PUT_OFF_NS  100000
+
+/* A goroutine that sleeps on a lock so soon after its slice began probably does so
+ * because of the one that was stopped before it. See convoy.c. */
+#define CONVOY_SOON_NS 300000
+/* Looks, LOOK_SOON_NS apart, at those who compete for a lock before they are left to
+ * themselves. */
+#define CONVOY_LOOKS 40
+/* How often slices are doubled at most. */
+#define CONVOY_DOUBLINGS 4
+/* How far a goroutine is looked for in the global queue. */
+#define GLOBQ_SEARCH_MAX 64
 
 /* How far apart, at the least, goroutines are timed from ready to running on a
  * P, on average: two looks at the clock (50 ns) are then 1/400 of the time. */

@@ -55,9 +55,11 @@ int os_tid(void);
 int os_threads(void);			/* of this process, or -errno */
 int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
 /* Whether a thread sleeps in the kernel (awake: it runs or could), or -errno: cannot
- * tell. *fd keeps what is needed for the next time; forget gives that back. */
+ * tell. *lock: the address of a lock of libc's, or of one like it, that it waits for
+ * without a timeout, so that a signal does not end its call; 0: it waits for something
+ * else. *fd keeps what is needed for the next time; forget gives that back. */
 enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
-int os_thread_asleep(int tid, int *fd);
+int os_thread_asleep(int tid, int *fd, uintptr_t *lock);
 void os_thread_forget(int *fd);
 /* The sleeps of the calling thread are to end on time. */
 void os_thread_punctual(void);

@@ -322,13 +322,50 @@ static int open_thread_file(int tid, const char *name)
 	return (int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 }
 
-/* The file says "running", or the number of the system call and so on. */
-int os_thread_asleep(int tid, int *fd)
+/* The number at *at, after blanks, decimal or with 0x; *at moves behind it. */
+static uintptr_t scan_number(const char **at)
 {
-	char text[8] = "";
-	int number = 0;
+	uintptr_t n = 0;
+	unsigned base = 10;
+
+	while (**at == ' ')
+		++*at;
+	if ((*at)[0] == '0' && (*at)[1] == 'x') {
+		base = 16;
+		*at += 2;
+	}
+	for (;; ++*at) {
+		char c = **at;
+
+		if (c >= '0' && c <= '9')
+			n = n * base + (uintptr_t)(c - '0');
+		else if (base == 16 && c >= 'a' && c <= 'f')
+			n = n * base + (uintptr_t)(c - 'a' + 10);
+		else
+			return n;
+	}
+}
+
+/* The futex of a wait for a lock, from the arguments of the call; else 0. Locks of glibc's
+ * are 2 when one waits. Conditions, semaphores and the end of threads are waited for at
+ * other values. */
+static uintptr_t lock_waited_for(const char *arguments)
+{
+	uintptr_t addr = scan_number(&arguments), op = scan_number(&arguments);
+	uintptr_t value = scan_number(&arguments), timeout = scan_number(&arguments);
+
+	return timeout == 0 && value == 2 && (op & FUTEX_CMD_MASK) == FUTEX_WAIT ? addr : 0;
+}
+
+/* The file says "running", or the number of the system call and its arguments. */
+int os_thread_asleep(int tid, int *fd, uintptr_t *lock)
+{
+	char text[96] = "";
+	const char *at = text;
+	uintptr_t number;
 	long n;
 
+	*lock = 0;
 	if (*fd == 0) {
 		int f = open_thread_file(tid, "/syscall");
 
@@ -341,9 +378,11 @@ int os_thread_asleep(int tid, int *fd)
 		return (int)n;
 	if (n == 0 || text[0] == 'r')
 		return OS_AWAKE;
-	for (const char *p = text; *p >= '0' && *p <= '9'; p++)
-		number = number * 10 + *p - '0';
-	return number == SYS_futex ? OS_ASLEEP_ON_FUTEX : OS_ASLEEP;
+	number = scan_number(&at);
+	if (number != SYS_futex)
+		return OS_ASLEEP;
+	*lock = lock_waited_for(at);
+	return OS_ASLEEP_ON_FUTEX;
 }
 
 void os_thread_forget(int *fd)

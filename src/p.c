@@ -43,6 +43,14 @@ struct p *p_unbind(struct m *mp)
 	return pp;
 }
 
+void p_slice_begin(struct p *pp)
+{
+	count_up(&pp->count.switches, 1);
+	store_relaxed(&pp->begun_at, os_now());
+	/* release: begun_at; pairs with load_acquire in retake.c */
+	store_release(&pp->begun_tick, p_slices(pp));
+}
+
 void p_idle_put(struct p *pp)
 {
 	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp) && !pp->untried);
@@ -94,13 +102,16 @@ static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 	os_membarrier();
 	/* acquire: what the M did to the P; pairs with store_release in rt_exit.
 	 * In USER with our claim on it the M changes nothing: mp->p is stable. */
-	if (load_acquire(&mp->state) != M_USER || load_relaxed(&mp->p) != pp)
+	if (load_acquire(&mp->state) != M_USER)
 		return false;
 	if (!even_if_off && preempt_is_off(mp))
 		return false;
 	attn = load_relaxed(&mp->attn);
+	if (load_relaxed(attn & ATTN_GIVEN ? &mp->given : &mp->p) != pp)
+		return false;
 	while (attn & ATTN_CLAIMED)
-		if (cas_acqrel(&mp->attn, &attn, (attn & ~(uint32_t)ATTN_CLAIMED) | ATTN_TAKEN)) {
+		if (cas_acqrel(&mp->attn, &attn,
+		               (attn & ~(uint32_t)(ATTN_CLAIMED | ATTN_GIVEN)) | ATTN_TAKEN)) {
 			/* mp->p is the M's to clear, when it finds out. */
 			store_relaxed(&pp->mp, NULL);
 			fetch_add_seqcst(&sched.taken, 1);
@@ -130,6 +141,30 @@ bool p_take(struct p *pp, bool even_if_off)
 		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_CLAIMED);
 	lock_release(&taking);
 	return taken;
+}
+
+/* The other way about: to an M that goes on without a P in user code and does not
+ * know. It is the M's as soon as the CAS succeeds, and the M finds out in
+ * border_settle; if it comes there before, it gets in line, and the P is still ours. */
+bool p_give(struct p *pp, struct m *mp)
+{
+	uint32_t attn = load_relaxed(&mp->attn);
+
+	check(lock_is_held(&sched.lock) && !load_relaxed(&sched.stopping));
+	if (!(attn & ATTN_TAKEN))
+		return false;	/* given may still be needed */
+	store_relaxed(&mp->given, pp);
+	store_relaxed(&pp->mp, mp);
+	p_slice_begin(pp);
+	store_release(&pp->status, P_RUNNING);
+	while (attn & ATTN_TAKEN)
+		/* release: the P is whole; pairs with cas_acqrel in border_settle */
+		if (cas_acqrel(&mp->attn, &attn, (attn & ~(uint32_t)ATTN_TAKEN) | ATTN_GIVEN)) {
+			fetch_add_seqcst(&sched.taken, -1);
+			return true;
+		}
+	store_relaxed(&pp->mp, NULL);
+	return false;
 }
 
 static bool has_work(const struct p *pp)

@@ -18,7 +18,7 @@
  * out of the runtime looks at ATTN_YIELD. While the program counter is in libc
  * it asks for another try, a few times: a goroutine that is stopped while it
  * holds a lock of libc's makes all others wait for that lock (they lose their
- * Ps for it, so that nothing hangs, but it costs).
+ * Ps for it, so that nothing hangs, but it costs: see convoy.c).
  *
  * Nothing here, and nothing in state RUNTIME, takes a libc lock: its holder may
  * be a stopped goroutine.
@@ -38,8 +38,10 @@
 #include <goro.h>
 
 #include "backtrace.h"
+#include "convoy.h"
 #include "latency.h"
 #include "mem.h"
+#include "netpoll.h"
 #include "os.h"
 #include "restart.h"
 #include "runq.h"
@@ -83,20 +85,28 @@ static struct p *take_left_behind(void)
 	return NULL;
 }
 
-/* sysmon need not find out when it began: that takes it up to a look, and one who
- * wakes meanwhile would wait for as much longer. */
-static void slice_begin(struct p *pp)
+/* sched.lock held. The next to run on a P that is given away, if it brings its own M:
+ * its thread is woken at once, and not one that looks for it first. */
+static struct g *next_bound(struct p *pp)
 {
-	count_up(&pp->count.switches, 1);
-	store_relaxed(&pp->begun_at, os_now());
-	/* release: begun_at; pairs with load_acquire in retake.c */
-	store_release(&pp->begun_tick, p_slices(pp));
+	struct g *gp;
+
+	if (load_relaxed(&sched.stopping) || !runq_empty(pp) || timers_are_due(pp) ||
+	    pp->untried || netpoll_due())
+		return NULL;
+	gp = globq_get_bound();
+	if (gp) {
+		sched.idle_m_locked--;
+		count_up(&pp->count.thread_wakeups, 1);
+	}
+	return gp;
 }
 
 void preempt_wait_turn(struct m *mp, bool fresh)
 {
 	struct g *gp = mp->curg;
 	struct p *pp = NULL;
+	struct g *next = NULL;
 	bool was_to_look = false;
 
 	gp->locked_m = mp;
@@ -114,13 +124,22 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 		globq_put_fresh(gp);
 	else if (!pp)
 		globq_put(gp);
+	if (mp->p && !load_relaxed(&mp->p->heir))
+		next = next_bound(mp->p);
 	lock_release(&sched.lock);
 	if (pp) {
 		p_bind(mp, pp);
 	} else {
 		if (fresh)
 			sysmon_somebody_waits();
+		if (mp->p)
+			store_relaxed(&mp->p->stopped, gp);
+		if (next)
+			m_hand_p(next->locked_m, p_unbind(mp));
+		else if (mp->p)
+			convoy_pass_on(mp);
 		m_stop_locked(mp);
+		store_relaxed(&mp->stop_if_waiting, 0);
 	}
 	if (was_to_look) {
 		/* We have something to run; somebody else is to look around. */
@@ -133,7 +152,7 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 	}
 	latency_run(mp->p, gp);
 	store_relaxed(&gp->status, G_RUNNING);
-	slice_begin(mp->p);
+	p_slice_begin(mp->p);
 }
 
 /* ------------------------------------------------------------- put it off */
@@ -180,6 +199,8 @@ static bool may_stop(struct m *mp, const void *ucontext)
 	if (load_relaxed(&mp->put_off) >= PUT_OFF_MAX)
 		return true;
 	unwind_regs_from_ucontext(&regs, ucontext);
+	if (load_relaxed(&mp->p->heir))
+		return convoy_is_free(regs.reg[UNWIND_PC], regs.reg[0]);
 	if (!is_delicate(regs.reg[UNWIND_PC]))
 		return true;
 	count_up(&mp->put_off, 1);
@@ -264,6 +285,11 @@ static void stop_here(struct m *mp, const void *ucontext)
 
 	if (mp->curg->preempt_off)
 		return;		/* even without a P, if that was taken while it slept */
+	/* One that was woken meanwhile may have the lock, see convoy.c. */
+	if (load_relaxed(&mp->stop_if_waiting) && !convoy_is_waiting(REGS_UCONTEXT_PC(ucontext))) {
+		store_relaxed(&mp->stop_if_waiting, 0);
+		return;
+	}
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();
 	attn = border_settle(mp);

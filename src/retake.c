@@ -30,9 +30,13 @@
  * An M whose P was taken goes on without one when its call returns. If it then
  * computes instead of entering the runtime, it is stopped too, by the signal
  * ("chase").
+ *
+ * What is done about one that sleeps on a lock, which its holder may have been stopped
+ * with, is in convoy.c.
  */
 #include "retake.h"
 
+#include "convoy.h"
 #include "debug.h"
 #include "fd.h"
 #include "netpoll.h"
@@ -58,15 +62,18 @@ static void served(void)
 
 /* The thread sleeps in the kernel, for certain. The file stays open for the next
  * look; a thread that is gone leaves one from which nothing can be read. */
-static enum os_sleep asleep(struct m *mp)
+enum os_sleep retake_asleep(struct m *mp)
 {
 	int tid = load_relaxed(&mp->tid), r;
+	uintptr_t lock;
 
 	if (mp->syscall_tid != tid) {
 		os_thread_forget(&mp->syscall_fd);
 		mp->syscall_tid = tid;
 	}
-	r = os_thread_asleep(tid, &mp->syscall_fd);
+	r = os_thread_asleep(tid, &mp->syscall_fd, &lock);
+	if (r > 0)
+		mp->lock = lock;
 	if (r < 0)
 		os_thread_forget(&mp->syscall_fd);
 	return r > 0 ? (enum os_sleep)r : OS_AWAKE;
@@ -107,7 +114,7 @@ static bool somebody_to_run_it(enum spare spare)
 
 /* One that waits for a lock is not fresh when it has got it: it would make another
  * give way after 1 ms, who as like as not holds the lock by then. */
-static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps)
+static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, int64_t now)
 {
 	store_relaxed(&mp->slept, sleeps == OS_ASLEEP);	/* before it can find out */
 	if (!somebody_to_run_it(sleeps ? SPARE_NEEDED : SPARE_WANTED) || !p_take(pp, sleeps != OS_AWAKE))
@@ -117,11 +124,12 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps)
 	count_up(sleeps ? &pp->count.handoffs : &pp->count.preemptions, 1);
 	look_ns = LOOK_SOON_NS;
 	fruitless = 0;
-	p_handoff(pp);
+	if (sleeps != OS_ASLEEP_ON_FUTEX || !mp->lock || !convoy_hand_on(pp, mp, now))
+		p_handoff(pp);
 	return true;
 }
 
-static void signal_thread(struct m *mp, int64_t now)
+void retake_signal(struct m *mp, int64_t now)
 {
 	if (debug.asyncpreemptoff || exchange_acqrel(&mp->signalled, 1) != 0)
 		return;
@@ -143,7 +151,7 @@ static void ask_to_yield(struct m *mp, int64_t now)
 	served();
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
 	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it(SPARE_WANTED))
-		signal_thread(mp, now);
+		retake_signal(mp, now);
 }
 
 /* ------------------------------------------------------------------ the look */
@@ -162,7 +170,7 @@ static bool somebody_just_came(const struct p *pp)
 /* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
 static int64_t slice_of(const struct p *pp, int64_t now)
 {
-	int64_t whole = debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
+	int64_t whole = convoy_slice(pp, debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS);
 
 	if (somebody_just_came(pp) || load_relaxed(&pp->timers.min_when) <= now ||
 	    load_relaxed(&pp->untried_due) || (netpoll_pending() && !poller_served) ||
@@ -184,40 +192,47 @@ static int64_t look_at(struct p *pp, int64_t now)
 	uint32_t status = load_acquire(&pp->status);
 	enum os_sleep sleeps;
 	int64_t slice, age;
+	bool convoy, resumed;
 
 	if (!mp || (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL))
 		return TIMER_NEVER;
 	if (pp->seen_tick != tick || pp->seen_m != mp) {
 		pp->seen_tick = tick;
 		pp->seen_m = mp;
-		/* acquire: begun_at; pairs with store_release in slice_begin */
+		/* acquire: begun_at; pairs with store_release in p_slice_begin */
 		pp->seen_at = load_acquire(&pp->begun_tick) == tick ? load_relaxed(&pp->begun_at)
 		                                                    : now;
 		mp->cpu_seen = -1;
 		store_relaxed(&mp->put_off, 0);
 	}
 	fd_guess_watch(pp, now);
+	convoy = convoy_watch(pp, mp, now);
 	slice = slice_of(pp, now);
 	if (slice == TIMER_NEVER)
-		return TIMER_NEVER;
+		return convoy ? LOOK_SOON_NS : TIMER_NEVER;
 	age = now - pp->seen_at;
 	if (P_STATUS_OF(status) == P_SYSCALL) {
 		if (age >= SYSCALL_GRACE_NS)
-			take_and_hand_on(pp, mp, OS_ASLEEP);
+			take_and_hand_on(pp, mp, OS_ASLEEP, now);
 		return LOOK_SOON_NS;
 	}
-	if (age >= LOOK_SOON_NS && clock_stands(mp) && load_acquire(&mp->state) == M_USER &&
-	    (sleeps = asleep(mp)) && take_and_hand_on(pp, mp, sleeps))
+	resumed = load_relaxed(&pp->begun_tick) == tick;
+	if (resumed && age < LOOK_EARLY_NS)
+		return LOOK_EARLY_NS - age;
+	if ((resumed || age >= LOOK_SOON_NS) && (convoy || clock_stands(mp)) &&
+	    load_acquire(&mp->state) == M_USER && (sleeps = retake_asleep(mp)) &&
+	    take_and_hand_on(pp, mp, sleeps, now))
 		return LOOK_SOON_NS;
 	if (age < slice)
-		return soonest(look_ns, slice - age);
+		return soonest(convoy ? LOOK_SOON_NS : look_ns, slice - age);
 	if (load_acquire(&mp->state) == M_USER) {
-		sleeps = asleep(mp);
+		sleeps = retake_asleep(mp);
 		if (sleeps || unanswered(mp, now)) {
-			take_and_hand_on(pp, mp, sleeps);
+			take_and_hand_on(pp, mp, sleeps, now);
 			return LOOK_SOON_NS;
 		}
 	}
+	convoy_slice_over(pp, tick);
 	ask_to_yield(mp, now);
 	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : LOOK_AFTER_NS;
 }
@@ -226,6 +241,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 static int64_t chase(int64_t now)
 {
 	int taken = load_relaxed(&sched.taken);
+	int64_t next = LOOK_NS;
 
 	if (taken == 0)
 		return TIMER_NEVER;
@@ -238,18 +254,20 @@ static int64_t chase(int64_t now)
 		if (!(load_acquire(&mp->attn) & ATTN_TAKEN) || load_relaxed(&mp->tid) == 0)
 			continue;
 		cpu = os_thread_cpu(load_relaxed(&mp->tid));
-		if (cpu - mp->cpu_seen < CHASE_AFTER_NS)
+		if (cpu - mp->cpu_seen < (convoy_has_heir(mp) ? CHASE_HEIR_NS : CHASE_AFTER_NS))
 			continue;
 		mp->cpu_seen = cpu;
-		if (!asleep(mp))
-			signal_thread(mp, now);
+		if (!retake_asleep(mp)) {
+			retake_signal(mp, now);
+			next = LOOK_AFTER_NS;
+		}
 	}
-	return LOOK_NS;
+	return next;
 }
 
 int64_t retake_look(int64_t now)
 {
-	int64_t next = chase(now);
+	int64_t next = TIMER_NEVER;
 
 	poller_served = false;
 	fresh_left = globq_fresh();
@@ -261,5 +279,5 @@ int64_t retake_look(int64_t now)
 		if (t < next)
 			next = t;
 	}
-	return next;
+	return soonest(next, chase(now));
 }

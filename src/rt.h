@@ -28,6 +28,10 @@
  * has the P and both know which. A claim is never left behind: the taker either
  * turns it to TAKEN or withdraws it.
  *
+ * A P can also be given to an M in user code that has lost its own and does not know
+ * (p_give): TAKEN turns to GIVEN by CAS, unless the M has found out before, and the M
+ * takes the P up at its next entry, by the slow way.
+ *
  * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), attn of
  * every M always has ATTN_FENCE, so that each crossing goes the slow way, where
  * the M passes a fence of its own before it reads attn again.

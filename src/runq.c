@@ -125,17 +125,23 @@ static void list_put(struct gqueue *q, struct g *gp)
 	store_relaxed(&sched.queued, sched.queued + 1);
 }
 
-static struct g *list_pop(struct gqueue *q)
+/* The one after before; NULL: the first. */
+static struct g *list_take_after(struct gqueue *q, struct g *before)
 {
-	struct g *gp = q->head;
+	struct g **at = before ? &before->link : &q->head, *gp = *at;
 
-	q->head = gp->link;
-	if (!q->head)
-		q->tail = NULL;
+	*at = gp->link;
+	if (!gp->link)
+		q->tail = before;
 	store_relaxed(&q->n, q->n - 1);
 	store_relaxed(&sched.queued, sched.queued - 1);
 	gp->link = NULL;
 	return gp;
+}
+
+static struct g *list_pop(struct gqueue *q)
+{
+	return list_take_after(q, NULL);
 }
 
 void globq_put(struct g *gp)
@@ -172,6 +178,22 @@ struct g *globq_take_bound(void)
 	return sched.bound.head ? list_pop(&sched.bound) : NULL;
 }
 
+bool globq_take(struct g *gp)
+{
+	struct gqueue *q = &sched.bound;
+	struct g *before = NULL, *at = q->head;
+
+	check(lock_is_held(&sched.lock));
+	for (int i = 0; at && at != gp && i < GLOBQ_SEARCH_MAX; i++) {
+		before = at;
+		at = at->link;
+	}
+	if (!at || at != gp)
+		return false;
+	list_take_after(q, before);
+	return true;
+}
+
 /* The one of n lists whose first has waited longest, or NULL. */
 static struct gqueue *longest_waiting(struct gqueue *const *all, int n)
 {
@@ -195,6 +217,18 @@ static struct gqueue *whose_turn(bool started)
 	}
 	sched.fresh_row = 0;
 	return next;
+}
+
+struct g *globq_get_bound(void)
+{
+	uint32_t row = sched.fresh_row;
+	struct gqueue *q = whose_turn(true);
+
+	check(lock_is_held(&sched.lock));
+	if (q == &sched.bound || q == &sched.fresh_bound)
+		return list_pop(q);
+	sched.fresh_row = row;
+	return NULL;
 }
 
 /* The rest of a share goes where its kind waits, which is no longer than that of

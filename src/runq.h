@@ -34,6 +34,10 @@ void globq_put(struct g *gp);
 void globq_put_fresh(struct g *gp);	/* before those that have had their slice */
 /* The first that brings its own M. */
 struct g *globq_take_bound(void);
+/* The next to run, if that brings its own M. */
+struct g *globq_get_bound(void);
+/* This one, out of turn, if it is there and brings its own M. */
+bool globq_take(struct g *gp);
 /* One to run, and a fair share of the rest into pp's queue. started: also those
  * that overflowed from somewhere before they ran. */
 struct g *globq_get(struct p *pp, bool started);

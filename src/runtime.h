@@ -100,6 +100,9 @@ static inline void wake(void)
 struct p *p_make(int id);		/* NULL: no memory */
 void p_bind(struct m *mp, struct p *pp);	/* an owned P becomes the M's */
 struct p *p_unbind(struct m *mp);
+/* Owner only. A slice begins, and sysmon need not find out when: that takes it up to a
+ * look, and one who wakes meanwhile would wait for as much longer. */
+void p_slice_begin(struct p *pp);
 /* sched.lock held. */
 void p_idle_put(struct p *pp);
 struct p *p_idle_get(void);
@@ -107,6 +110,9 @@ struct p *p_idle_get(void);
  * owns it then. */
 bool p_take(struct p *pp, bool even_if_off);	/* .. in a stretch without preemption */
 bool p_take_left_behind(struct p *pp);		/* .. in an announced call only */
+/* Gives an owned P to an M that runs on in user code without one; false: it does not
+ * any more. sched.lock held, the world not to be stopped. */
+bool p_give(struct p *pp, struct m *mp);
 /* The owner M no longer needs it: to an M with work, or idle. */
 void p_handoff(struct p *pp);
 

@@ -80,6 +80,7 @@ enum {
 	ATTN_TAKEN = 2,		/* the P is gone */
 	ATTN_YIELD = 4,		/* give way at the end of this runtime call */
 	ATTN_FORKED = 8,	/* this is a child made by fork: no runtime here */
+	ATTN_GIVEN = 64,	/* a P was given to it in user code: it is in given */
 	ATTN_TIMERS = 32,	/* timers of the P are due: run them */
 	ATTN_FENCE = 16,	/* no membarrier here: a fence at every crossing */
 };
@@ -219,6 +220,7 @@ struct m {
 	/* Sleeping and waking: next_p and spinning are set by the waker. */
 	_Alignas(CACHE_LINE) struct note park;
 	struct p *next_p;
+	struct p *given;	/* with ATTN_GIVEN, see p_give */
 
 	/* Stopped in the signal handler: the registers there. See preempt.c. */
 	const void *stopped_at;	/* ucontext_t */
@@ -229,6 +231,8 @@ struct m {
 	uint32_t put_off;	/* times the handler asked for another try */
 	uint32_t slept;		/* the P was taken while it slept, not while it ran */
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
+	uint32_t stop_if_waiting;	/* the signal is for one that sleeps on a lock .. */
+	uintptr_t lock;		/* .. which is this, when it was last seen asleep; 0: on none */
 	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
 	int syscall_tid;	/* .. of which thread */
 
@@ -296,6 +300,16 @@ struct trial {
 	uint64_t before;	/* of that P, a millisecond */
 };
 
+/* What sysmon knows of a lock that is fought for on a P: see convoy.c. */
+struct convoy {
+	struct m *holder;	/* believed to hold it; NULL: there is none */
+	uintptr_t lock;
+	int looks;
+	unsigned doublings;	/* of the slice: there were convoys of late */
+	bool by_last_stop;	/* the last stop led to one */
+	uint64_t over_tick;	/* the last slice that came to its end */
+};
+
 /* A thief's note. */
 struct seen {
 	uint64_t what;
@@ -349,10 +363,17 @@ struct p {
 	int64_t begun_at;
 	uint64_t begun_tick;
 
+
+	/* Between the owner M and sysmon, see convoy.c: the one that was last stopped here;
+	 * who is to have the P when the next one is. */
+	struct g *stopped;
+	struct m *heir;
+
 	/* sysmon's. */
 	uint64_t seen_tick;
 	struct m *seen_m;
 	int64_t seen_at;
+	struct convoy convoy;
 	uint32_t seen_untried_turn;
 	int64_t seen_untried_at;
 

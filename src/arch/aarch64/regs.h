@@ -54,6 +54,9 @@ enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 /* .. and whether that is where a system call returns to. */
 #define REGS_AFTER_SYSCALL(pc) (((const uint32_t *)(pc))[-1] == 0xd4000001)
 
+/* .. or where one will be made again that the signal interrupted. */
+#define REGS_AT_SYSCALL(pc) (((const uint32_t *)(pc))[0] == 0xd4000001)
+
 /* All registers at the time of a signal. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {

@@ -56,6 +56,10 @@ enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 #define REGS_AFTER_SYSCALL(pc) \
 	(((const uint8_t *)(pc))[-2] == 0x0f && ((const uint8_t *)(pc))[-1] == 0x05)
 
+/* .. or where one will be made again that the signal interrupted. */
+#define REGS_AT_SYSCALL(pc) \
+	(((const uint8_t *)(pc))[0] == 0x0f && ((const uint8_t *)(pc))[1] == 0x05)
+
 /* All registers at the time of a signal. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {
