@@ -260,9 +260,12 @@ GO_TEST(signals_do_not_disturb_sleeps)
 	done(c);
 }
 
+static int received;
+
+/* The kernel merges those that are pending, all of them perhaps on a busy machine. */
 static void send_many(goro_chan *c, int n)
 {
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n || load_relaxed(&received) == 0; i++) {
 		raise_process(SIGUSR1);
 		goro_gosched();
 	}
@@ -274,14 +277,12 @@ static void send_many(goro_chan *c, int n)
 GO_TEST(many_signals_and_a_stop)
 {
 	goro_chan *c;
-	int n = 0;
 
 	signal(SIGUSR1, SIG_IGN);	/* the last may come after the stop */
 	c = NOTIFY(SIGUSR1);
 	go(send_many, c, SCALED(20000));
 	while (goro_chan_recv(c, NULL))
-		n++;
-	CHECK(n > 0);
+		fetch_add_relaxed(&received, 1);
 	goro_chan_unref(c);
 }
 
