@@ -9,6 +9,8 @@
  * holds up nobody when it waits, makes the thread. An M that comes free in the
  * meantime serves the queue first; a thread made too many goes to sleep.
  *
+ * (The first is made by the caller of goro_run, who is in no runtime code and can wait.)
+ *
  * Once a P had to be taken from a blocked thread, one idle thread is kept at hand
  * beyond those in use, since making one takes long and may have to wait.
  *
@@ -157,7 +159,7 @@ static size_t tls_bytes(void)
 	return (n + os_page_bytes - 1) / os_page_bytes * os_page_bytes;
 }
 
-int m_thread_make(void *(*fn)(void *), void *arg)
+static int thread_make(void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -171,22 +173,21 @@ int m_thread_make(void *(*fn)(void *), void *arg)
 	return error;
 }
 
-/* With all signals blocked, since they are not for us. */
-int m_thread_make_quiet(void *(*fn)(void *))
+/* With all signals blocked: they are not for our threads. */
+int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int error;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = m_thread_make(fn, NULL);
+	error = thread_make(fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return error;
 }
 
-/* The thread starts with all signals blocked, as the spawner has them, so that none
- * finds it without its M; preempt_thread_init gives it the mask of the program's
- * start. */
+/* The thread starts with all signals blocked, so that none finds it without its M;
+ * preempt_thread_init gives it the mask of the program's start. */
 static int m_make(void)
 {
 	struct m *mp = m_alloc();
@@ -198,7 +199,7 @@ static int m_make(void)
 		m_free(mp);
 		return ENOMEM;
 	}
-	error = m_thread_make(m_thread, mp);
+	error = m_thread_make_quiet(m_thread, mp);
 	if (error)
 		m_free(mp);
 	return error;
@@ -222,6 +223,28 @@ static void make_failed(int error)
 		limit_reached(load_relaxed(&sched.m_n), error);
 }
 
+/* sched.lock held. One more is about to be made. */
+static void count_made(void)
+{
+	sched.m_starting++;
+	store_relaxed(&sched.m_n, sched.m_n + 1);
+	sched.m_created++;
+}
+
+void m_make_first(void)
+{
+	bool make;
+	int error;
+
+	lock_acquire(&sched.lock);
+	make = sched.m_created == 0;
+	if (make)
+		count_made();
+	lock_release(&sched.lock);
+	if (make && (error = m_make()))
+		make_failed(error);
+}
+
 static void *spawner_thread(void *arg)
 {
 	(void)arg;
@@ -231,11 +254,8 @@ static void *spawner_thread(void *arg)
 		lock_acquire(&sched.lock);
 		make = sched.need_m_n > sched.m_starting ||
 		       (load_relaxed(&sched.want_spare) && sched.idle_m_n + sched.m_starting == 0);
-		if (make) {
-			sched.m_starting++;
-			store_relaxed(&sched.m_n, sched.m_n + 1);
-			sched.m_created++;
-		}
+		if (make)
+			count_made();
 		lock_release(&sched.lock);
 		if (make) {
 			int error;
@@ -260,7 +280,7 @@ void m_spawn(void)
 
 void m_init(void)
 {
-	int error = m_thread_make_quiet(spawner_thread);
+	int error = m_thread_make_quiet(spawner_thread, NULL);
 
 	if (error)
 		limit_reached(load_relaxed(&sched.m_n), error);

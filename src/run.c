@@ -45,9 +45,13 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	struct run r = {
 		.lock = LOCK_INIT(RANK_RUN), .fn = main_fn, .argc = argc, .argv = argv,
 	};
-	struct m *mp = rt_enter();
-	struct g *gp = g_get(mp, stack_default_class);
+	struct m *mp;
+	struct g *gp;
 
+	runtime_init();
+	m_make_first();
+	mp = rt_enter();
+	gp = g_get(mp, stack_default_class);
 	if (!gp)
 		fatal("out of memory for the main goroutine");
 	gp->fn = (void (*)(void))run_main;

@@ -236,7 +236,7 @@ static bool messenger_start(void)
 {
 	if (messengers)
 		return true;
-	if (m_thread_make_quiet(messenger_thread) != 0)
+	if (m_thread_make_quiet(messenger_thread, NULL) != 0)
 		return false;
 	/* Counted when it is there: until then one thread too many is seen, and
 	 * nothing is said of deadlocks. */

@@ -271,6 +271,6 @@ static void *sysmon_thread(void *arg)
 
 void sysmon_init(void)
 {
-	if (m_thread_make_quiet(sysmon_thread) != 0)
+	if (m_thread_make_quiet(sysmon_thread, NULL) != 0)
 		throw("newosproc");
 }
