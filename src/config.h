@@ -133,10 +133,11 @@
 #define CHASE_HEIR_NS  1000000
 /* There may be many such threads: so much time for each of them between two looks. */
 #define CHASE_EACH_NS  5000
-/* A goroutine found inside libc gets so many more tries, so far apart, to come
- * out of it before it is stopped there. */
-#define PUT_OFF_MAX 20
-#define PUT_OFF_NS  100000
+/* A goroutine found inside libc gets so many more tries to come out of it before it is
+ * stopped there, the first two so far apart and the others twice as far each: 1.6 ms in
+ * all. (One that is hardly ever elsewhere is interrupted by each for nothing.) */
+#define PUT_OFF_MAX 6
+#define PUT_OFF_NS  50000
 
 /* A goroutine that sleeps on a lock so soon after its slice began probably does so
  * because of the one that was stopped before it. See convoy.c. */

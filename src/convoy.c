@@ -46,6 +46,7 @@
 #include "retake.h"
 #include "runq.h"
 #include "runtime.h"
+#include "unwind.h"
 
 /* ------------------------------------------------------------- who is who */
 
@@ -111,7 +112,7 @@ static void stop_sleeper(struct m *mp, int64_t now)
 {
 	if (load_relaxed(&mp->signalled))
 		return;
-	store_relaxed(&mp->stop_if_waiting, 1);
+	store_relaxed(&mp->stop_where, STOP_WAITING);
 	retake_signal(mp, now);
 }
 
@@ -214,16 +215,32 @@ bool convoy_watch(struct p *pp, struct m *mp, int64_t now)
 
 /* ------------------------------------------------------- on the M's thread */
 
-bool convoy_is_waiting(uintptr_t pc)
-{
-	return REGS_AT_SYSCALL(pc);
-}
-
 /* A call that wakes says how many it woke; a write in between, to a FILE that is
  * locked, writes more than a byte. */
-bool convoy_is_free(uintptr_t pc, uintptr_t result)
+static bool is_at(enum stop_where where, const struct unwind_regs *regs)
 {
-	return REGS_AT_SYSCALL(pc) || (REGS_AFTER_SYSCALL(pc) && result <= 1);
+	uintptr_t pc = regs->reg[UNWIND_PC];
+
+	return REGS_AT_SYSCALL(pc) ||	/* it sleeps: the call is made again */
+	       (where == STOP_FREE && REGS_AFTER_SYSCALL(pc) && regs->reg[0] <= 1);
+}
+
+bool convoy_may_stop(struct m *mp, const struct unwind_regs *regs)
+{
+	enum stop_where where = (enum stop_where)load_relaxed(&mp->stop_where);
+
+	if (!load_relaxed(&mp->stop_where))
+		return true;
+	store_relaxed(&mp->stop_where, STOP_ANYWHERE);
+	if (is_at(where, regs))
+		return true;
+	count_up(&mp->put_off, 1);
+	return where == STOP_FREE && load_relaxed(&mp->put_off) > PUT_OFF_MAX;
+}
+
+bool convoy_may_pass_on(const struct unwind_regs *regs)
+{
+	return is_at(STOP_FREE, regs);
 }
 
 void convoy_pass_on(struct m *mp)

@@ -9,6 +9,7 @@
 
 struct m;
 struct p;
+struct unwind_regs;
 
 /* ---- sysmon */
 
@@ -26,10 +27,10 @@ void convoy_slice_over(struct p *pp, uint64_t tick);
 
 /* ---- the M, in the handler */
 
-/* Interrupted at pc: it sleeps in a call, which is made again. */
-bool convoy_is_waiting(uintptr_t pc);
-/* .. or has just returned from one that woke another: it does not hold the lock. */
-bool convoy_is_free(uintptr_t pc, uintptr_t result);
+/* One without a P may be stopped here: mp->stop_where. */
+bool convoy_may_stop(struct m *mp, const struct unwind_regs *regs);
+/* One with a P, which has an heir, may. */
+bool convoy_may_pass_on(const struct unwind_regs *regs);
 /* It is stopped: its P goes to the heir, if there is one. */
 void convoy_pass_on(struct m *mp);
 

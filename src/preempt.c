@@ -139,7 +139,7 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 		else if (mp->p)
 			convoy_pass_on(mp);
 		m_stop_locked(mp);
-		store_relaxed(&mp->stop_if_waiting, 0);
+		store_relaxed(&mp->stop_where, STOP_ANYWHERE);
 	}
 	if (was_to_look) {
 		/* We have something to run; somebody else is to look around. */
@@ -200,7 +200,7 @@ static bool may_stop(struct m *mp, const void *ucontext)
 		return true;
 	unwind_regs_from_ucontext(&regs, ucontext);
 	if (load_relaxed(&mp->p->heir))
-		return convoy_is_free(regs.reg[UNWIND_PC], regs.reg[0]);
+		return convoy_may_pass_on(&regs);
 	if (!is_delicate(regs.reg[UNWIND_PC]))
 		return true;
 	count_up(&mp->put_off, 1);
@@ -281,14 +281,15 @@ void preempt_signal(struct m *mp)
  * in rt_enter, with what rt_enter_slow does done here, on this stack. */
 static void stop_here(struct m *mp, const void *ucontext)
 {
+	struct unwind_regs regs;
 	uint32_t attn;
 
 	if (mp->curg->preempt_off)
 		return;		/* even without a P, if that was taken while it slept */
-	/* One that was woken meanwhile may have the lock, see convoy.c. */
-	if (load_relaxed(&mp->stop_if_waiting) && !convoy_is_waiting(REGS_UCONTEXT_PC(ucontext))) {
-		store_relaxed(&mp->stop_if_waiting, 0);
-		return;
+	if (load_relaxed(&mp->stop_where)) {
+		unwind_regs_from_ucontext(&regs, ucontext);
+		if (!convoy_may_stop(mp, &regs))
+			return;
 	}
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();

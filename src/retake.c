@@ -154,6 +154,14 @@ static void ask_to_yield(struct m *mp, int64_t now)
 		retake_signal(mp, now);
 }
 
+/* When one that asked for another try is to get it. */
+static int64_t put_off_until(const struct m *mp)
+{
+	uint32_t tries = load_relaxed(&mp->put_off);
+
+	return tries ? mp->signalled_at + (PUT_OFF_NS << (tries - 1)) : 0;
+}
+
 /* ------------------------------------------------------------------ the look */
 
 /* Who is stopped keeps a thread, and who has not begun needs none: with many stopped
@@ -191,7 +199,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	uint64_t tick = p_slices(pp);
 	uint32_t status = load_acquire(&pp->status);
 	enum os_sleep sleeps;
-	int64_t slice, age;
+	int64_t slice, age, wait;
 	bool convoy, resumed;
 
 	if (!mp || (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL))
@@ -233,8 +241,11 @@ static int64_t look_at(struct p *pp, int64_t now)
 		}
 	}
 	convoy_slice_over(pp, tick);
+	wait = put_off_until(mp) - now;
+	if (wait > 0)
+		return soonest(wait, convoy ? LOOK_SOON_NS : wait);
 	ask_to_yield(mp, now);
-	return load_relaxed(&mp->put_off) ? PUT_OFF_NS : LOOK_AFTER_NS;
+	return LOOK_AFTER_NS;
 }
 
 /* Ms that run on without a P: stopped once they have computed for a while. */
@@ -257,10 +268,12 @@ static int64_t chase(int64_t now)
 		if (cpu - mp->cpu_seen < (convoy_has_heir(mp) ? CHASE_HEIR_NS : CHASE_AFTER_NS))
 			continue;
 		mp->cpu_seen = cpu;
-		if (!retake_asleep(mp)) {
-			retake_signal(mp, now);
-			next = LOOK_AFTER_NS;
-		}
+		if (retake_asleep(mp))
+			continue;
+		if (mp->lock)
+			store_relaxed(&mp->stop_where, STOP_FREE);
+		retake_signal(mp, now);
+		next = LOOK_AFTER_NS;
 	}
 	return next;
 }

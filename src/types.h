@@ -74,6 +74,13 @@ enum m_state {
 #define P_STATUS_OF(word) ((enum p_status)((word) & 0xff))
 #define P_SYSCALL_OF(mp)  (P_SYSCALL | (uint32_t)(mp)->id << 8)
 
+/* Where a thread without a P is to be stopped. See convoy.c. */
+enum stop_where {
+	STOP_ANYWHERE,
+	STOP_FREE,		/* where it does not hold the lock that it slept on .. */
+	STOP_WAITING,		/* .. and still sleeps on it */
+};
+
 /* What an M has to see to when it enters or leaves the runtime. */
 enum {
 	ATTN_CLAIMED = 1,	/* somebody is about to take the P */
@@ -231,8 +238,8 @@ struct m {
 	uint32_t put_off;	/* times the handler asked for another try */
 	uint32_t slept;		/* the P was taken while it slept, not while it ran */
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
-	uint32_t stop_if_waiting;	/* the signal is for one that sleeps on a lock .. */
-	uintptr_t lock;		/* .. which is this, when it was last seen asleep; 0: on none */
+	uint32_t stop_where;	/* enum stop_where, of the next signal */
+	uintptr_t lock;		/* that it slept on when it was last seen asleep; 0: on none */
 	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
 	int syscall_tid;	/* .. of which thread */
 
