@@ -111,6 +111,35 @@ struct p *m_await_p(struct m *mp)
 
 /* ---------------------------------------------------------------- starting */
 
+/* sched.lock held. pp waits for an M to be made. */
+static void need_m_put(struct p *pp, bool spinning)
+{
+	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */
+	pp->spawn_spinning = spinning;
+	pp->link = sched.need_m;
+	sched.need_m = pp;
+	sched.need_m_n++;
+}
+
+/* sched.lock held. pp goes to one that brings its own M; who was to look for work on pp
+ * is to do so on another. */
+static void hand_to_bound(struct g *gp, struct p *pp, bool spinning)
+{
+	struct p *other = NULL;
+
+	sched.idle_m_locked--;
+	if (spinning && !load_relaxed(&sched.stopping))
+		other = p_idle_get();
+	if (other) {
+		need_m_put(other, true);
+	} else if (spinning) {
+		/* As in wake_slow: whoever sleeps next may have missed something. */
+		store_relaxed(&sched.need_spinning, 1);
+		fetch_add_seqcst(&sched.spinning, -1);
+	}
+	m_hand_p(gp->locked_m, pp);
+}
+
 void m_start_unlock(struct p *pp, bool spinning)
 {
 	struct m *mp = idle_take();
@@ -133,21 +162,12 @@ void m_start_unlock(struct p *pp, bool spinning)
 		 * lock that keeps the spawner from making another. The next
 		 * time there is to be one, or those who bring theirs (perhaps
 		 * only the one that has just given way) would run for ever. */
-		sched.idle_m_locked--;
-		if (spinning)
-			fetch_add_seqcst(&sched.spinning, -1);
 		if (load_relaxed(&sched.want_spare) == SPARE_NONE)
 			store_relaxed(&sched.want_spare, SPARE_WANTED);
-		lock_release(&sched.lock);
-		m_hand_p(gp->locked_m, pp);
-		m_spawn();
-		return;
+		hand_to_bound(gp, pp, spinning);
+	} else {
+		need_m_put(pp, spinning);
 	}
-	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */
-	pp->spawn_spinning = spinning;
-	pp->link = sched.need_m;
-	sched.need_m = pp;
-	sched.need_m_n++;
 	lock_release(&sched.lock);
 	m_spawn();
 }

@@ -202,11 +202,10 @@ static __attribute__((noinline)) void unlock_slow(struct mutex *m)
 
 void mutex_unlock(struct mutex *m)
 {
-	uint32_t s = load_relaxed(&m->state);
+	uint32_t s = LOCKED;
 
-	/* release: pairs with cas_acquire in mutex_lock and lock_or_queue. With a
-	 * look first: we have just had the line for locking. */
-	if (unlikely(s != LOCKED || !cas_release(&m->state, &s, 0)))
+	/* release: pairs with cas_acquire in mutex_lock and lock_or_queue */
+	if (unlikely(!cas_release(&m->state, &s, 0)))
 		unlock_slow(m);
 }
 
