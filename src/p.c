@@ -8,6 +8,7 @@
 
 #include "mem.h"
 #include "os.h"
+#include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
 
@@ -84,14 +85,6 @@ bool p_take_left_behind(struct p *pp)
 		return false;
 	store_relaxed(&pp->mp, NULL);
 	return true;
-}
-
-/* In a stretch without preemption. For others than the M: may be out of date. */
-static bool preempt_is_off(const struct m *mp)
-{
-	const struct g *gp = load_relaxed(&mp->curg);
-
-	return gp && load_relaxed(&gp->preempt_off) != 0;
 }
 
 /* From an M in user code, on which we have the only claim. */

@@ -86,13 +86,14 @@ static struct p *take_left_behind(void)
 }
 
 /* sched.lock held. The next to run on a P that is given away, if it brings its own M:
- * its thread is woken at once, and not one that looks for it first. */
+ * its thread is woken at once, and not one that looks for it first. Where there is a
+ * poller somebody is to look there before. */
 static struct g *next_bound(struct p *pp)
 {
 	struct g *gp;
 
 	if (load_relaxed(&sched.stopping) || !runq_empty(pp) || timers_are_due(pp) ||
-	    pp->untried || netpoll_due())
+	    pp->untried || netpoll_on())
 		return NULL;
 	gp = globq_get_bound();
 	if (gp) {
@@ -390,6 +391,13 @@ void preempt_thread_end(struct m *mp)
 }
 
 /* ----------------------------------------------------------------- opt out */
+
+bool preempt_is_off(const struct m *mp)
+{
+	const struct g *gp = load_relaxed(&mp->curg);
+
+	return gp && load_relaxed(&gp->preempt_off) != 0;
+}
 
 void goro_preempt_disable(void)
 {

@@ -13,6 +13,9 @@ bool preempt_thread_prepare(struct m *mp);	/* before its thread is made; false: 
 void preempt_thread_init(struct m *mp);	/* on that thread */
 void preempt_thread_end(struct m *mp);
 
+/* In a stretch without preemption. For others than the M: may be out of date. */
+bool preempt_is_off(const struct m *mp);
+
 /* Sends the signal to the M's thread. Any thread; one at a time. */
 void preempt_signal(struct m *mp);
 

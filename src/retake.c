@@ -150,7 +150,8 @@ static void ask_to_yield(struct m *mp, int64_t now)
 {
 	served();
 	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
-	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it(SPARE_WANTED))
+	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it(SPARE_WANTED) &&
+	    !preempt_is_off(mp))
 		retake_signal(mp, now);
 }
 
@@ -245,7 +246,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	if (wait > 0)
 		return soonest(wait, convoy ? LOOK_SOON_NS : wait);
 	ask_to_yield(mp, now);
-	return LOOK_AFTER_NS;
+	return preempt_is_off(mp) ? LOOK_NS : LOOK_AFTER_NS;
 }
 
 /* Ms that run on without a P: stopped once they have computed for a while. */
