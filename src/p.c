@@ -48,7 +48,8 @@ void p_slice_begin(struct p *pp)
 {
 	count_up(&pp->count.switches, 1);
 	store_relaxed(&pp->begun_at, os_now());
-	/* release: begun_at; pairs with load_acquire in retake.c */
+	store_relaxed(&pp->begun_m, pp->mp);
+	/* release: both; pairs with load_acquire in retake.c */
 	store_release(&pp->begun_tick, p_slices(pp));
 }
 

@@ -193,6 +193,14 @@ static int64_t soonest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* The slice began when mp was woken for it. (One whose M has changed is over: the next
+ * has not begun.) */
+static bool is_resumed(const struct p *pp, const struct m *mp, uint64_t tick)
+{
+	/* acquire: begun_m and begun_at; pairs with store_release in p_slice_begin */
+	return load_acquire(&pp->begun_tick) == tick && load_relaxed(&pp->begun_m) == mp;
+}
+
 /* When to look again at pp: ns from now. */
 static int64_t look_at(struct p *pp, int64_t now)
 {
@@ -208,9 +216,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	if (pp->seen_tick != tick || pp->seen_m != mp) {
 		pp->seen_tick = tick;
 		pp->seen_m = mp;
-		/* acquire: begun_at; pairs with store_release in p_slice_begin */
-		pp->seen_at = load_acquire(&pp->begun_tick) == tick ? load_relaxed(&pp->begun_at)
-		                                                    : now;
+		pp->seen_at = is_resumed(pp, mp, tick) ? load_relaxed(&pp->begun_at) : now;
 		mp->cpu_seen = -1;
 		store_relaxed(&mp->put_off, 0);
 	}
@@ -225,7 +231,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 			take_and_hand_on(pp, mp, OS_ASLEEP, now);
 		return LOOK_SOON_NS;
 	}
-	resumed = load_relaxed(&pp->begun_tick) == tick;
+	resumed = is_resumed(pp, mp, tick);
 	if (resumed && age < LOOK_EARLY_NS)
 		return LOOK_EARLY_NS - age;
 	if ((resumed || age >= LOOK_SOON_NS) && (convoy || clock_stands(mp)) &&

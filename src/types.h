@@ -366,8 +366,9 @@ struct p {
 	struct p *link;		/* sched.idle_p or sched.need_m */
 	bool spawn_spinning;
 
-	/* A slice that began on a thread woken for it: when, and which (p_slices). */
+	/* A slice that began on a thread woken for it: when, whose, and which (p_slices). */
 	int64_t begun_at;
+	struct m *begun_m;
 	uint64_t begun_tick;
 
 
