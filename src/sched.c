@@ -152,6 +152,14 @@ static bool anything_due(const struct p *pp)
 	return timers_are_due(pp) || load_relaxed(&pp->untried_due);
 }
 
+/* .. or who holds no lock. */
+static __attribute__((noinline)) void see_to_due(struct m *mp)
+{
+	timers_run(mp, mp->p, 0);
+	if (load_relaxed(&mp->p->untried_due))
+		fd_guess_flush(mp);
+}
+
 /* A goroutine that leaves may hold a lock, of what it waits for, until its stack
  * is at rest; and timers that fire may need that one. So if some are due they are
  * left for the scheduler context, which comes to them after the unlock. */
@@ -176,7 +184,7 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 	mp->after_fn = after;
 	mp->after_g = gp;
 	if (timers_turn(mp))
-		timers_run(mp, mp->p, 0);
+		see_to_due(mp);
 	if (likely(!mp->ending))
 		next = pick_local(mp, &inherit);
 	if (likely(next)) {
@@ -232,7 +240,7 @@ static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 	if (unlikely(load_relaxed(&sched.stopping) || netpoll_due()) ||
 	    unlikely(!(next = runq_rotate(mp->p, gp)))) {
 		if (timers_turn(mp))
-			timers_run(mp, mp->p, 0);
+			see_to_due(mp);
 		runq_put_woken(mp->p, gp);
 		linger();
 		next = pick_local(mp, &inherit);
