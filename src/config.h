@@ -167,10 +167,12 @@
 
 /* How long a stack must have lain unused in the shared pool to be given back. */
 #define STACK_COLD_NS 200000000LL
-/* Stacks given back at a time; and how many times as long as that took is waited before
- * the next, while the program runs. */
+/* Stacks given back at a time; how long it would take for all that are left at the pace of
+ * the moment, while the program runs; and how many times as long as a batch took is
+ * waited at the least before the next. */
 #define STACK_RELEASE_BATCH 64
-#define SCAVENGE_REST       100
+#define SCAVENGE_ALL_NS     10000000000LL
+#define SCAVENGE_REST       4
 
 #define STACK_DEFAULT_BYTES (256 << 10)
 #define STACK_MIN_BYTES     (16 << 10)

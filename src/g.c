@@ -9,8 +9,8 @@
  *
  * What has not been needed is measured by the pool's low-water mark since the
  * last look: that many lay there all the time. Giving one back costs about what
- * starting one does, so it is done at leisure: while the program runs, in a
- * hundredth of the time, as Go does; when it has nothing to do, at once (sysmon.c).
+ * starting one does, so it is done at leisure: while the program runs, a tenth of
+ * what is left each second; when it has nothing to do, at once (sysmon.c).
  *
  * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
  * context_entry -> g_start -> fn -> g_end -> g_put.
@@ -177,26 +177,29 @@ void g_pool_age(void)
 	}
 }
 
-bool g_pool_give_back(void)
+size_t g_pool_give_back(size_t *left)
 {
 	struct g *gs[STACK_RELEASE_BATCH];
+	size_t given = 0;
 
+	*left = 0;
 	for (int cls = 0; cls < STACK_CLASSES; cls++) {
-		size_t cold = load_relaxed(&pools[cls].cold), got;
-		struct g *gp = pool_take(&pools[cls], cold < STACK_RELEASE_BATCH ? cold : STACK_RELEASE_BATCH, &got);
+		struct gpool *pool = &pools[cls];
+		size_t cold = load_relaxed(&pool->cold), got = 0;
+		size_t n = given ? 0 : cold < STACK_RELEASE_BATCH ? cold : STACK_RELEASE_BATCH;
+		struct g *gp = pool_take(pool, n, &got);
 
-		if (!gp)
-			continue;
 		for (size_t i = 0; i < got; i++, gp = gp->link)
 			gs[i] = gp;
-		stack_give_back(gs, got);
-		lock_acquire(&pools[cls].lock);
-		cold = pools[cls].cold;
-		store_relaxed(&pools[cls].cold, cold > got ? cold - got : 0);
-		lock_release(&pools[cls].lock);
-		return true;
+		if (got > 0)
+			stack_give_back(gs, got);
+		lock_acquire(&pool->lock);
+		store_relaxed(&pool->cold, pool->cold > got ? pool->cold - got : 0);
+		*left += pool->cold;
+		lock_release(&pool->lock);
+		given += got;
 	}
-	return false;
+	return given;
 }
 
 size_t g_pool_cached(void)

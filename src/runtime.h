@@ -181,7 +181,7 @@ void g_launch(struct m *mp, struct g *gp, void *caller);
 /* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
 void g_pool_age(void);				/* those that lay idle since the last call are cold */
-bool g_pool_give_back(void);			/* some of the cold ones; false: there are none */
+size_t g_pool_give_back(size_t *left);		/* some of the cold ones: how many */
 size_t g_pool_cached(void);
 
 /* ---- init.c */

@@ -191,16 +191,21 @@ static bool was_idle(struct watch *w)
 	return w->lingered > 0 && switches == before;
 }
 
-/* Gives stacks back: all of them if nothing has run for a tick, else now and then some. */
+/* Gives stacks back: all of them if nothing has run for a tick, else as many as it is
+ * time for. */
 static void scavenge(struct watch *w, int64_t now)
 {
 	bool idle = was_idle(w);
+	size_t given, left;
 
-	while ((idle || now >= w->scavenge_at) && g_pool_give_back()) {
-		int64_t began = now;
+	if (w->scavenge_at < now - SYSMON_TICK_MAX_NS)
+		w->scavenge_at = now - SYSMON_TICK_MAX_NS;
+	while ((idle || now >= w->scavenge_at) && (given = g_pool_give_back(&left)) > 0) {
+		int64_t rest = SCAVENGE_ALL_NS * (int64_t)given / (int64_t)(given + left);
+		int64_t took = os_now() - now;
 
-		now = os_now();
-		w->scavenge_at = now + SCAVENGE_REST * (now - began);
+		now += took;
+		w->scavenge_at += rest > SCAVENGE_REST * took ? rest : SCAVENGE_REST * took;
 		idle = idle && all_idle();
 	}
 }
