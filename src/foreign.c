@@ -58,7 +58,7 @@ struct m *foreign_attach(size_t own_bytes)
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;
 	mp->foreign_g->mp = mp;
-	mp->curg = mp->foreign_g;
+	store_relaxed(&mp->curg, mp->foreign_g);
 	pthread_setspecific(key, mp);
 	return mp;
 }

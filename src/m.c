@@ -123,7 +123,7 @@ static void *m_thread(void *arg)
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
 	mp->p = NULL;
 	mp->is_foreign = false;	/* it may have stood for a plain thread */
-	mp->curg = NULL;
+	store_relaxed(&mp->curg, NULL);	/* sysmon may look */
 	mp->ending = false;
 	mp->spinning = false;
 	mp->starting = true;
