@@ -8,8 +8,8 @@
  * memory goes back to the system (stack_give_back).
  *
  * What has not been needed is measured by the pool's low-water mark since the
- * last look: that many lay there all the time. Giving one back costs about what
- * starting one does, so it is done at leisure: while the program runs, a tenth of
+ * last look: that many lay there all the time. Giving them back takes the
+ * system a good part of a CPU, so it is done at leisure: while the program runs, a tenth of
  * what is left each second; when it has nothing to do, at once (sysmon.c).
  *
  * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->

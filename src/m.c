@@ -63,8 +63,8 @@ struct m *m_alloc(void)
 extern void *__libc_stack_end __attribute__((weak));
 
 /* Where this thread's stack is, for traces. libc's own answer reads a file of the kernel's
- * for the main thread, and allocates memory, for which a new thread gets an arena:
- * a tenth of a millisecond each, when a program starts. libc puts what it knows of a
+ * for the main thread, and allocates memory, for which a new thread gets an arena: a
+ * tenth of a millisecond of what a program takes to start. libc puts what it knows of a
  * thread at the end of the thread's stack. */
 static void learn_stack(struct m *mp, size_t own_bytes)
 {

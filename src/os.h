@@ -68,6 +68,9 @@ void os_thread_punctual(void);
 void os_thread_prompt(int64_t slice_ns);
 void os_sleep(int64_t ns);
 void os_yield(void);
+/* One round of waiting for another thread that is about to be done; the kernel may have
+ * stopped it, so after a while it is let run. */
+void os_relax(int round);
 int os_tgkill(int tid, int sig);
 /* A signal to a thread that the handler can tell from the program's own. */
 int os_signal(int tid, int sig);

@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include "os.h"
 
+#include "context.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -429,6 +431,14 @@ void os_sleep(int64_t ns)
 void os_yield(void)
 {
 	sys0(SYS_sched_yield);
+}
+
+void os_relax(int round)
+{
+	if (round < 100)
+		cpu_relax();
+	else
+		os_yield();
 }
 
 int os_tgkill(int tid, int sig)

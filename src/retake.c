@@ -188,11 +188,6 @@ static int64_t slice_of(const struct p *pp, int64_t now)
 	return globq_length() != 0 || !runq_empty(pp) ? whole : TIMER_NEVER;
 }
 
-static int64_t soonest(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The slice began when mp was woken for it. (One whose M has changed is over: the next
  * has not begun.) */
 static bool is_resumed(const struct p *pp, const struct m *mp, uint64_t tick)

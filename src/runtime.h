@@ -34,9 +34,8 @@ static inline bool spinning_begin_alone(struct m *mp)
 	return true;
 }
 /* No longer, because there is work: lets another one look on, if there is more. It may
- * have been queued by one who woke nobody because we were looking. hushed: what is on our
- * own P we run ourselves. */
-void spinning_end(struct m *mp, bool hushed);
+ * have been queued by one who woke nobody because we were looking. */
+void spinning_end(struct m *mp);
 /* An M without a P gets one, or its goroutine gets in line for one. */
 struct m *sched_regain(struct m *mp);
 

@@ -45,8 +45,6 @@
 #include "runq.h"
 #include "steal.h"
 
-#define REST_SPINS 100		/* a switch takes less, if its thread runs */
-
 struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 
 /* ------------------------------------------------------------- the switch */
@@ -73,10 +71,7 @@ static inline void after_run(struct m *mp)
 static __attribute__((noinline, cold)) void wait_for_rest(struct g *gp)
 {
 	for (int i = 0; load_acquire(&gp->mp); i++)
-		if (i < REST_SPINS)
-			cpu_relax();
-		else
-			os_yield();
+		os_relax(i);
 }
 
 static inline void set_running(struct m *mp, struct g *gp, bool inherit)
@@ -332,8 +327,10 @@ static bool any_queued(const struct p *but)
 	return globq_length() != 0;
 }
 
-void spinning_end(struct m *mp, bool hushed)
+void spinning_end(struct m *mp)
 {
+	bool hushed = timers_are_hushed(mp);
+
 	mp->spinning = false;
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
@@ -466,8 +463,8 @@ static struct g *next_goroutine(struct m *mp, bool *inherit)
 				return NULL;
 		}
 		if (mp->spinning)
-			spinning_end(mp, mp->hushed);
-		mp->hushed = false;
+			spinning_end(mp);
+		mp->fired = 0;
 		if (likely(!gp->locked_m))
 			return gp;
 		m_hand_to_locked(mp, gp);

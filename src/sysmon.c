@@ -242,11 +242,6 @@ static void idle_tick(struct watch *w)
 	*w = (struct watch){ .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
 }
 
-static int64_t soonest(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static void *sysmon_thread(void *arg)
 {
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS };

@@ -65,7 +65,6 @@ struct timer_entry {
 #define ARITY 4
 #define FIRST_SLOTS 64
 #define HUSHED_MAX  (GORO_RUNQ_CAP / 4)
-#define FIRE_SPINS 100		/* a fire takes less, if its thread runs */
 
 void timers_init(struct timers *ts)
 {
@@ -294,10 +293,7 @@ bool timer_try_stop(struct timer *t)
 void timer_wait_fired(const struct timer *t)
 {
 	for (int i = 0; timer_is_firing(t); i++)
-		if (i < FIRE_SPINS)
-			cpu_relax();
-		else
-			os_yield();
+		os_relax(i);
 }
 
 /* What fires may start itself again, or be on its way from heap to heap, so the
@@ -399,11 +395,18 @@ bool timers_run(struct m *mp, struct p *pp, int64_t now)
 	if (load_relaxed(&ts->min_when) > now)
 		return false;
 	alone = dense && !mp->spinning && spinning_begin_alone(mp);
+	if (alone || !mp->spinning)
+		mp->fired = 0;
 	all = fire_due(mp, ts, now);
-	mp->hushed = dense && all <= HUSHED_MAX;
+	mp->fired += all;
 	if (alone)
-		spinning_end(mp, mp->hushed);
+		spinning_end(mp);
 	return all > 0;
+}
+
+bool timers_are_hushed(const struct m *mp)
+{
+	return load_relaxed(&sched.timer_slack) != 0 && mp->fired > 0 && mp->fired <= HUSHED_MAX;
 }
 
 void timers_run_all(struct m *mp)

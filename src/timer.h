@@ -17,6 +17,12 @@ struct timer;
 struct timers;
 
 #define TIMER_NEVER INT64_MAX
+
+static inline int64_t soonest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* The latest there is, 146 years after the system started: what is later becomes
  * this, so that sums of times do not overflow. */
 #define TIMER_LAST (INT64_MAX / 2)
@@ -85,6 +91,8 @@ bool timers_run(struct m *mp, struct p *pp, int64_t now);
 /* Whoever sleeps beyond the earliest is woken. */
 void timers_tell(struct m *mp);
 void timers_run_all(struct m *mp);	/* .. on every P */
+/* What timers have made ready on this M's P it runs itself, see "Many timers" in timer.c. */
+bool timers_are_hushed(const struct m *mp);
 /* World stopped: moves the timers of a P that goes out of use to another. */
 void timers_move(struct p *from, struct p *to);
 

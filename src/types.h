@@ -214,8 +214,8 @@ struct m {
 	void *after_arg;
 	struct g *pick;		/* chosen to run next by who went to the scheduler */
 	int *errno_at;
+	uint32_t fired;		/* timers, since it began to look for work */
 	bool spinning;		/* looks for work; counted in sched.spinning */
-	bool hushed;		/* what timers made ready here is for nobody else */
 	bool is_foreign;	/* stands for a plain thread, see foreign.c */
 	bool ending;		/* its thread is to end */
 	bool owes_poke;		/* started a timer of which nobody knows: timers_tell */
