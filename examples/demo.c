@@ -24,17 +24,19 @@ static void scene(const char *title)
 
 /* --------------------------------------------------------- many goroutines */
 
+/* Memory and the page tables for it. */
 static long resident_kib(void)
 {
-	FILE *f = fopen("/proc/self/statm", "r");
-	long size = 0, pages = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	long sum = 0, kib;
+	char line[256];
 
-	if (f) {
-		if (fscanf(f, "%ld %ld", &size, &pages) != 2)
-			pages = 0;
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "VmRSS: %ld", &kib) == 1 || sscanf(line, "VmPTE: %ld", &kib) == 1)
+			sum += kib;
+	if (f)
 		fclose(f);
-	}
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+	return sum;
 }
 
 static void parked(goro_chan *gate, goro_waitgroup *ready, goro_waitgroup *ended)
@@ -60,7 +62,7 @@ static void many_goroutines(int n)
 	all = goro_now() - begin;
 	after = resident_kib();
 	printf("  %zu are alive, all waiting on one channel. Starting them took %.0f ms,\n"
-	       "  %.1f us each; each costs %ld bytes of memory while it waits.\n",
+	       "  %.1f us each; each costs %ld bytes while it waits.\n",
 	       goro_num_goroutine(), ms(all), (double)all / n / 1e3,
 	       (after - before) * 1024 / n);
 	begin = goro_now();
@@ -114,7 +116,7 @@ static void work_stealing(void)
 	all = crunch_all(200);
 	goro_stats_read(&b);
 	printf("  On 1 processor %.0f ms; on %d, %.0f ms: %.2f times as fast. All tasks began in\n"
-	       "  the starter's queue; %llu were stolen from there, in %llu thefts of half a queue.\n",
+	       "  the starter's queue; %llu were stolen from there, in %llu steal(s) of half a queue.\n",
 	       ms(one), procs, ms(all), (double)one / (double)all,
 	       (unsigned long long)(b.stolen - a.stolen), (unsigned long long)(b.steals - a.steals));
 }
