@@ -336,14 +336,9 @@ struct noted {
 	uintptr_t pc[];
 };
 
-struct note_list {
-	struct note_chunk *first, *last;
-	struct g *self;
-};
-
 #define NOTE_CHUNK_BYTES (1 << 20)
 
-static struct noted *note_room(struct note_list *l, size_t bytes)
+static struct noted *note_room(struct dump_list *l, size_t bytes)
 {
 	struct note_chunk *c = l->last;
 	struct noted *r;
@@ -365,7 +360,7 @@ static struct noted *note_room(struct note_list *l, size_t bytes)
 	return r;
 }
 
-static void note_trace(struct note_list *l, const struct g *gp, const struct backtrace *bt)
+static void note_trace(struct dump_list *l, const struct g *gp, const struct backtrace *bt)
 {
 	struct noted *r = note_room(l, sizeof *r + bt->n * sizeof *r->pc);
 
@@ -376,18 +371,28 @@ static void note_trace(struct note_list *l, const struct g *gp, const struct bac
 	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
 }
 
-static void note_one(struct g *gp, void *arg)
+void dump_note(struct dump_list *l, const struct g *gp)
 {
-	struct note_list *l = arg;
 	struct backtrace bt;
 
-	if (!is_shown(gp, l->self))
-		return;
 	trace_any(&bt, gp);
 	note_trace(l, gp, &bt);
 }
 
-static void print_noted(struct note_list *l, FILE *out)
+struct note_each {
+	struct dump_list list;
+	const struct g *self;
+};
+
+static void note_one(struct g *gp, void *arg)
+{
+	struct note_each *e = arg;
+
+	if (is_shown(gp, e->self))
+		dump_note(&e->list, gp);
+}
+
+void dump_print(struct dump_list *l, FILE *out)
 {
 	struct printer pr = print_to_file(out);
 	struct backtrace bt;
@@ -410,18 +415,18 @@ static void print_noted(struct note_list *l, FILE *out)
 
 void goro_dump(FILE *out)
 {
-	struct note_list l = { .first = NULL };
+	struct note_each e = { .self = NULL };
 	struct m *mp = rt_enter();
 	struct backtrace bt;
 
 	mp = world_stop(mp);
 	if (!mp->is_foreign) {
-		l.self = mp->curg;
+		e.self = mp->curg;
 		backtrace_here(&bt);
-		note_trace(&l, l.self, &bt);
+		note_trace(&e.list, e.self, &bt);
 	}
-	stack_each(note_one, &l);
+	stack_each(note_one, &e);
 	mp = world_start(mp, sched.gomaxprocs);
 	rt_exit(mp);
-	print_noted(&l, out);
+	dump_print(&e.list, out);
 }

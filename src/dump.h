@@ -8,6 +8,7 @@
 #include "print.h"
 
 struct g;
+struct note_chunk;
 
 /* "goroutine 7 [chan receive, 5 minutes]:" and the frames below it. */
 void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtrace *bt);
@@ -23,6 +24,14 @@ void dump_init(void);
 /* All goroutines, that of the caller first, without stopping anybody first or
  * taking a lock: for fatal ends, from handlers too. bt is the caller's. */
 void dump_all_unstopped(struct printer *pr, const struct g *self, const struct backtrace *bt);
+
+/* Goroutines noted while the world is stopped, and printed, and forgotten, when it
+ * goes on. Those for which there is no memory are left out. */
+struct dump_list {
+	struct note_chunk *first, *last;
+};
+void dump_note(struct dump_list *l, const struct g *gp);
+void dump_print(struct dump_list *l, FILE *out);	/* in user code */
 
 /* Ends the process over gp's panic. */
 _Noreturn void dump_panic(const struct g *gp);
