@@ -552,6 +552,22 @@ GORO_API void goro_stats_read(struct goro_stats *out);
  * are: goro_sched_latency(NULL, NULL, 0). */
 GORO_API size_t goro_sched_latency(uint64_t *counts, double *upper_bounds_s, size_t max);
 
+/* Goroutines that a piece of the program has left behind, e.g. a test:
+ *
+ *	uint64_t mark = goro_leak_mark();
+ *	run_the_test();
+ *	if (goro_leak_check(mark, GORO_SECOND, stderr) > 0)
+ *		fail();
+ *
+ * They are those started since the mark, by anybody, that have not ended. The check
+ * waits for them, up to grace (in ns), prints those that are left to out (if it is
+ * not NULL) as goro_dump does, and returns their number. Give it some grace: a
+ * goroutine whose last act was to say that it is done has not ended quite yet. The
+ * caller itself does not count. From goroutines and plain threads; before goro_run
+ * and after it, too. */
+GORO_API uint64_t goro_leak_mark(void);
+GORO_API size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out);
+
 /* ------------------------------------------------------ what the above needs */
 
 /* A thread's errno may be another's after a call that parks, and the C library

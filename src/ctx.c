@@ -386,7 +386,7 @@ static bool hand_over(struct m *mp, goro_ctx *c)
 {
 	if (!ref_if_alive(c))
 		return false;
-	if (g_launch_call(mp, finish_cancel, c, __builtin_return_address(0)))
+	if (g_launch_internal(mp, finish_cancel, c))
 		return true;
 	drop(c);
 	return false;

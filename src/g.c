@@ -21,6 +21,7 @@
 
 #include "g.h"
 #include "latency.h"
+#include "leak.h"
 #include "local.h"
 #include "os.h"
 #include "panic.h"
@@ -297,7 +298,7 @@ int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_
 	return 0;
 }
 
-bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)
+static bool launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller, bool internal)
 {
 	struct g *gp = g_get(mp, stack_default_class);
 
@@ -305,8 +306,20 @@ bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)
 		return false;
 	gp->fn = (void (*)(void))fn;
 	gp->arg[0] = (uintptr_t)arg;
+	if (internal)
+		gp->is_internal = gp->untidy = true;
 	g_launch(mp, gp, caller);
 	return true;
+}
+
+bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)
+{
+	return launch_call(mp, fn, arg, caller, false);
+}
+
+bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
+{
+	return launch_call(mp, fn, arg, NULL, true);
 }
 
 static void after_end(struct m *mp, struct g *gp)
@@ -316,17 +329,24 @@ static void after_end(struct m *mp, struct g *gp)
 	g_put(mp, gp);
 }
 
-/* What few goroutines have. In user code. */
-static __attribute__((noinline)) void tidy_up(struct g *gp)
+/* What few goroutines have: most of it in user code. The mark goes last, back in the
+ * runtime, where nobody sets it meanwhile. */
+static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 {
+	rt_exit(mp);
 	if (gp->locals)
 		g_locals_end(gp);
 	if (gp->goexiting && gp->is_main)
 		fetch_add_relaxed(&sched.main_exited, 1);
 	panic_g_end(gp);
+	mp = rt_enter();
 	gp->name[0] = '\0';
 	gp->is_main = false;
-	gp->untidy = false;
+	gp->is_internal = false;
+	store_relaxed(&gp->untidy, false);
+	if (gp->watched)
+		leak_ended(mp, gp);
+	return mp;
 }
 
 /* It ends locked to its thread: the thread ends with it. */
@@ -343,9 +363,9 @@ _Noreturn void g_end(void)
 	struct g *gp = m_self()->curg;
 	struct m *mp;
 
-	if (unlikely(gp->untidy))
-		tidy_up(gp);
 	mp = rt_enter();
+	if (unlikely(load_relaxed(&gp->untidy)))
+		mp = tidy_up(mp, gp);
 	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
 		fatal("stack overflow");
 	count_up(&mp->p->count.ended, 1);

@@ -20,7 +20,7 @@ static void set_name(struct g *gp, const char *name)
 		n = sizeof gp->name - 1;
 	memcpy(gp->name, name, n);
 	gp->name[n] = '\0';
-	gp->untidy = true;
+	store_relaxed(&gp->untidy, true);
 }
 
 /* The data's private copy lies between the G and the first frame. */

@@ -75,7 +75,7 @@ void goro_local_set(goro_key *key, void *value)
 		if (!s)
 			goro_panic("runtime error: out of memory");
 		s->key = key;
-		m_self()->curg->untidy = true;
+		store_relaxed(&m_self()->curg->untidy, true);
 		s->next = *head;
 		*head = s;
 	}

@@ -25,6 +25,7 @@ enum lock_rank {
 	RANK_WORLD,		/* world.lock: one stop of the world at a time */
 	RANK_RUN,		/* struct run: a caller of goro_run */
 	RANK_SIGNAL,		/* subscriptions to signals */
+	RANK_LEAK,		/* checks for goroutines that are left */
 	RANK_CTX,		/* contexts */
 	RANK_CHAN,		/* channels, in order of address among themselves */
 	RANK_SEMA,		/* buckets of sleepers */

@@ -125,7 +125,7 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 	}
 	gp = my_g();
 	drop_last_message(gp);
-	gp->untidy = true;
+	store_relaxed(&gp->untidy, true);
 	gp->tries = frame.outer;
 	gp->last_try_message = frame.message;
 	return frame.message;
@@ -235,7 +235,7 @@ _Noreturn void goro_goexit(void)
 	struct g *gp = my_g();
 
 	gp->goexiting = true;
-	gp->untidy = true;
+	store_relaxed(&gp->untidy, true);
 	goexit_continue(gp);
 }
 

@@ -27,7 +27,7 @@ void run_main(struct run *r)
 	int result;
 
 	m_self()->curg->is_main = true;
-	m_self()->curg->untidy = true;
+	store_relaxed(&m_self()->curg->untidy, true);
 	result = r->fn(r->argc, r->argv);
 	mp = rt_enter();
 	lock_acquire(&r->lock);

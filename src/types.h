@@ -169,9 +169,11 @@ struct g {
 	/* Its own: nobody else looks, except dumps with the world stopped. */
 	bool is_main;		/* runs a main of goro_run */
 	bool goexiting;
-	bool untidy;		/* has a name, locals, ...: more to do at its end */
+	bool untidy;		/* has a name, locals, ...: more to do at its end; leak.c
+				 * sets it, too, with the world stopped */
 	uint32_t lock_depth;	/* nesting of goro_lock_os_thread */
 	uint32_t preempt_off;	/* nesting of goro_preempt_disable */
+	uint32_t watched;	/* for its end, since that look of leak.c; 0: not */
 	struct defer *defers;
 	uint64_t queue_seq;	/* its turn in the global queue */
 
@@ -179,6 +181,7 @@ struct g {
 	 * in one cache line. The waiters belong to what it waits for. */
 	uint8_t wait_reason;	/* enum wait_reason */
 	bool is_foreign;	/* constant: stands for a plain thread, see foreign.c */
+	bool is_internal;	/* set while made: the runtime's own, not the program's */
 	uint32_t select_seq;	/* odd: a select waits to be claimed; see select.c */
 	int64_t wait_since;	/* coarse time of the park, or when it was made ready */
 	union {
