@@ -192,3 +192,15 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 		os_sleep(20000);
 	return true;
 }
+
+void backtrace_any(struct backtrace *bt, const struct g *gp)
+{
+	/* acquire: its context, if it is at rest; pairs with after_run */
+	struct m *mp = load_acquire(&gp->mp);
+
+	bt->n = 0;
+	if (!mp)
+		backtrace_parked(bt, gp);
+	else if (mp != m_self())
+		backtrace_thread(bt, mp, gp);
+}

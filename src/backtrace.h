@@ -30,6 +30,9 @@ void backtrace_parked(struct backtrace *bt, const struct g *gp);
 /* Of what another thread executes now, without disturbing a sleeping one. False
  * if it did not answer. */
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp);
+/* Of a goroutine other than the caller's, whatever it is doing: on a thread, in user code
+ * or stopped or on its way to rest; or at rest. Empty: its thread did not answer. */
+void backtrace_any(struct backtrace *bt, const struct g *gp);
 /* The signal handler's half of the above. True: the signal was for this. */
 bool backtrace_on_signal(struct m *mp, const void *ucontext);
 

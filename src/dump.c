@@ -22,10 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "g.h"
+#include "frame.h"
 #include "os.h"
 #include "panic.h"
-#include "run.h"
 #include "runtime.h"
 #include "stack.h"
 #include "symbol.h"
@@ -47,20 +46,6 @@ void dump_init(void)
 
 /* ------------------------------------------------------------------ frames */
 
-static bool is_api(const struct symbol *sym)
-{
-	return strncmp(sym->function, "goro_", 5) == 0;
-}
-
-/* The frame is one that every goroutine begins with. */
-static bool is_beginning(uintptr_t pc, const struct symbol *sym)
-{
-	uintptr_t start = pc - sym->offset;
-
-	return start == (uintptr_t)g_start || start == (uintptr_t)run_main ||
-	       start == (uintptr_t)context_entry;
-}
-
 /* The frames [*first, *end) are the program's. */
 static void program_frames(const struct backtrace *bt, size_t *first, size_t *end)
 {
@@ -68,15 +53,15 @@ static void program_frames(const struct backtrace *bt, size_t *first, size_t *en
 
 	*first = 0;
 	*end = bt->n;
-	for (size_t i = 0; i < bt->n && i < 12; i++)
-		if (symbol_find(bt->pc[i] - (i > 0), &sym) && is_api(&sym)) {
+	for (size_t i = 0; i < bt->n && i < FRAMES_OF_RUNTIME; i++)
+		if (symbol_find(bt->pc[i] - (i > 0), &sym) && frame_is_api(&sym)) {
 			*first = i;
 			break;
 		}
 	while (*end > *first + 1) {
 		uintptr_t pc = bt->pc[*end - 1] - 1;
 
-		if (!symbol_find(pc, &sym) || !is_beginning(pc, &sym))
+		if (!symbol_find(pc, &sym) || !frame_is_beginning(pc, &sym))
 			break;
 		--*end;
 	}
@@ -101,11 +86,10 @@ static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t 
 	print_str(pr, "\n");
 }
 
-/* Without what compilers append to the names of clones (".isra.0"). */
 static void print_function(struct printer *pr, const struct symbol *sym)
 {
 	if (sym->function[0])
-		print_bytes(pr, sym->function, strcspn(sym->function, "."));
+		print_bytes(pr, sym->function, frame_name_length(sym));
 	else
 		print_str(pr, "?");
 }
@@ -248,20 +232,6 @@ void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtra
 
 /* ----------------------------------------------------------- without a stop */
 
-/* Notes where a goroutine is, whatever it is doing: on a thread, in user code or
- * stopped or on its way to rest; or at rest. */
-static void trace_any(struct backtrace *bt, const struct g *gp)
-{
-	/* acquire: its context, if it is at rest; pairs with after_run */
-	struct m *mp = load_acquire(&gp->mp);
-
-	bt->n = 0;
-	if (!mp)
-		backtrace_parked(bt, gp);
-	else if (mp != m_self())
-		backtrace_thread(bt, mp, gp);
-}
-
 /* Plain threads, which no stop of the world stops, may just be making one. */
 static bool is_shown(const struct g *gp, const struct g *self)
 {
@@ -281,7 +251,7 @@ static void dump_one(struct g *gp, void *arg)
 
 	if (!is_shown(gp, d->self))
 		return;
-	trace_any(&bt, gp);
+	backtrace_any(&bt, gp);
 	print_str(d->pr, "\n");
 	dump_goroutine(d->pr, gp, &bt);
 	print_flush(d->pr);
@@ -375,7 +345,7 @@ void dump_note(struct dump_list *l, const struct g *gp)
 {
 	struct backtrace bt;
 
-	trace_any(&bt, gp);
+	backtrace_any(&bt, gp);
 	note_trace(l, gp, &bt);
 }
 

@@ -257,18 +257,23 @@ static bool open_path(struct elf_file *f, const struct text *path)
 	return !path->cut && elf_open(f, path->at);
 }
 
-static bool open_by_build_id(struct elf_file *debug, const struct elf_file *f)
+struct reader elf_build_id(const struct elf_file *f)
 {
 	struct reader note = elf_reader(f, ".note.gnu.build-id");
 	uint32_t name_size = reader_u32(&note);
 	uint32_t id_size = reader_u32(&note);
-	char buf[ELF_PATH_MAX];
-	struct text path = text_make(buf, sizeof(buf));
-	struct reader id;
 
 	reader_skip(&note, 4 + (name_size + 3ull) / 4 * 4);
-	id = reader_cut(&note, id_size);
-	if (id.bad || id_size < 2)
+	return reader_cut(&note, id_size);
+}
+
+static bool open_by_build_id(struct elf_file *debug, const struct elf_file *f)
+{
+	struct reader id = elf_build_id(f);
+	char buf[ELF_PATH_MAX];
+	struct text path = text_make(buf, sizeof(buf));
+
+	if (id.bad || reader_left(&id) < 2)
 		return false;
 	text_add(&path, "/usr/lib/debug/.build-id/");
 	text_add_hex_byte(&path, reader_u8(&id));

@@ -53,4 +53,7 @@ bool elf_section_holds(const struct elf_file *f, size_t index, uint64_t addr);
 /* All of a section; an empty reader if there is no such section. */
 struct reader elf_reader(const struct elf_file *f, const char *name);
 
+/* The bytes of the build id, as the linker made it; bad if there is none. */
+struct reader elf_build_id(const struct elf_file *f);
+
 #endif

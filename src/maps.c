@@ -27,13 +27,6 @@ struct stream {
 	char buf[512];
 };
 
-struct line {
-	uintptr_t start;
-	uintptr_t end;
-	uint64_t offset;
-	char path[MAPS_PATH_MAX];
-};
-
 /* The next byte, or -1 at the end. */
 static int stream_byte(struct stream *s)
 {
@@ -96,13 +89,24 @@ static void stream_path(struct stream *s, int c, char path[MAPS_PATH_MAX])
 	path[n < MAPS_PATH_MAX ? n : 0] = '\0';
 }
 
-static bool stream_line(struct stream *s, struct line *line)
+/* "r-xp" and the blank after it. Returns the byte after that. */
+static int stream_permissions(struct stream *s, bool *executable)
+{
+	int c = stream_byte(s);
+
+	for (*executable = false; c != ' ' && c != '\n' && c >= 0; c = stream_byte(s))
+		if (c == 'x')
+			*executable = true;
+	return stream_byte(s);
+}
+
+static bool stream_line(struct stream *s, struct maps_line *line)
 {
 	line->start = stream_hex(s, stream_byte(s));
 	line->end = stream_hex(s, stream_byte(s));
 	if (line->end == 0)
 		return false;
-	line->offset = stream_hex(s, stream_next_field(s));	/* past the permissions */
+	line->offset = stream_hex(s, stream_permissions(s, &line->executable));
 	stream_next_field(s);					/* past the device */
 	stream_path(s, stream_next_field(s), line->path);	/* past the inode */
 	return true;
@@ -110,7 +114,7 @@ static bool stream_line(struct stream *s, struct line *line)
 
 static bool search(struct stream *s, uintptr_t addr, struct maps_file *out)
 {
-	struct line line;
+	struct maps_line line;
 
 	out->path[0] = '\0';
 	while (stream_line(s, &line)) {
@@ -140,4 +144,18 @@ bool maps_find(uintptr_t addr, struct maps_file *out)
 	}
 	errno = saved;
 	return found;
+}
+
+void maps_each(bool (*fn)(const struct maps_line *line, void *arg), void *arg)
+{
+	int saved = errno;
+	struct stream s = { .fd = raw_open("/proc/self/maps") };
+	struct maps_line line;
+
+	if (s.fd >= 0) {
+		while (stream_line(&s, &line) && fn(&line, arg))
+			;
+		raw_close(s.fd);
+	}
+	errno = saved;
 }

@@ -22,4 +22,15 @@ struct maps_file {
  */
 bool maps_find(uintptr_t addr, struct maps_file *out);
 
+/* A line of the list. */
+struct maps_line {
+	uintptr_t start, end;
+	uint64_t offset;		/* in the file */
+	bool executable;
+	char path[MAPS_PATH_MAX];	/* empty: none, or too long to be held */
+};
+
+/* Calls fn for each line, by address, until it says false. Async-signal-safe; keeps errno. */
+void maps_each(bool (*fn)(const struct maps_line *line, void *arg), void *arg);
+
 #endif
