@@ -568,6 +568,13 @@ GORO_API size_t goro_sched_latency(uint64_t *counts, double *upper_bounds_s, siz
 GORO_API uint64_t goro_leak_mark(void);
 GORO_API size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out);
 
+/* Profiles that `go tool pprof` opens, with names and lines in them; docs/profiling.md says
+ * what each shows. "goroutine": where all goroutines are; "block": where they waited for
+ * channels and locks; "mutex": who held the locks that others waited for; "threadcreate":
+ * who made the threads. Written to fd whole, however many calls that takes; a goroutine
+ * parks meanwhile. 0, or -errno: -EINVAL if there is no such profile. */
+GORO_API int goro_profile_write(const char *profile, int fd);
+
 /* ------------------------------------------------------ what the above needs */
 
 /* A thread's errno may be another's after a call that parks, and the C library

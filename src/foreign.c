@@ -43,7 +43,7 @@ void foreign_init(void)
 		throw("no pthread key left");
 }
 
-struct m *foreign_attach(size_t own_bytes)
+__attribute__((noinline)) struct m *foreign_attach(size_t own_bytes)
 {
 	struct m *mp;
 
@@ -54,6 +54,7 @@ struct m *foreign_attach(size_t own_bytes)
 	if (!mp || !mp->foreign_g)
 		throw("out of memory for a thread");
 	m_attach_thread(mp, own_bytes);
+	store_relaxed(&mp->made_at, __builtin_return_address(0));
 	mp->is_foreign = true;
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;

@@ -188,7 +188,7 @@ int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 
 /* The thread starts with all signals blocked, so that none finds it without its M;
  * preempt_thread_init gives it the mask of the program's start. */
-static int m_make(void)
+__attribute__((noinline)) int m_make(void)
 {
 	struct m *mp = m_alloc();
 	int error;
@@ -199,6 +199,7 @@ static int m_make(void)
 		m_free(mp);
 		return ENOMEM;
 	}
+	store_relaxed(&mp->made_at, __builtin_return_address(0));
 	error = m_thread_make_quiet(m_thread, mp);
 	if (error)
 		m_free(mp);

@@ -143,6 +143,7 @@ struct m *m_alloc(void);
 void m_free(struct m *mp);			/* this thread is no M any more */
 /* This thread is mp now; the size of its stack, 0 if we did not make it. */
 void m_attach_thread(struct m *mp, size_t own_bytes);
+int m_make(void);				/* one more M's thread; an errno */
 int m_thread_make_quiet(void *(*fn)(void *), void *arg);	/* detached; an errno */
 /* In user code: the first M, if there is none, without the spawner. */
 void m_make_first(void);

@@ -260,6 +260,7 @@ struct m {
 	pthread_t thread;
 	char *thread_stack_lo, *thread_stack_hi;
 	struct g *foreign_g;
+	void *made_at;		/* return address of the call that made the thread, or made it an M */
 	void *signal_stack;
 	size_t signal_stack_bytes;
 };

@@ -1,0 +1,26 @@
+/*
+ * bytes.h - a row of bytes that grows, in mapped memory: no malloc, no libc lock.
+ *
+ * What cannot be had for want of memory is left out, and `failed` says so: whoever
+ * builds something asks once, at the end.
+ */
+#ifndef GORO_BYTES_H
+#define GORO_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+	uint8_t *at;
+	size_t n;
+	size_t size;		/* mapped */
+	bool failed;
+};
+
+/* Room for n more, counted as there; NULL: no memory. Valid until the next. */
+void *bytes_room(struct bytes *b, size_t n);
+void bytes_add(struct bytes *b, const void *from, size_t n);
+void bytes_free(struct bytes *b);
+
+#endif
