@@ -97,6 +97,7 @@ static struct g *next_bound(struct p *pp)
 		return NULL;
 	gp = globq_get_bound();
 	if (gp) {
+		pp->global_served = true;
 		sched.idle_m_locked--;
 		count_up(&pp->count.thread_wakeups, 1);
 	}

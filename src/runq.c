@@ -13,7 +13,9 @@
  * A P picks: runnext, the newest started, the oldest woken. Newest first alone
  * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
  * other direction: the global queue, the oldest woken, the oldest started, in
- * turn. An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
+ * turn. (The global queue loses its turn if the P has taken one from it since the last:
+ * where those who had their slice wait there and a few who sleep and wake run beside
+ * them, it would make one of these wait for another slice.) An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
  * before it in its own queue, or, among the started, OLDEST_STARTED_NS.
  *
  * runnext is the goroutine that the running one just made ready. It runs next
@@ -323,6 +325,7 @@ static void fold(struct p *pp)
 struct g *runq_get_fair(struct p *pp)
 {
 	struct g *gp = NULL;
+	bool served;
 
 	if (pp->trial.from && steal_failed(pp, os_now())) {
 		fold(pp);
@@ -331,7 +334,9 @@ struct g *runq_get_fair(struct p *pp)
 	pp->fair_in = FAIR_PERIOD_PICKS / 3 + (pp->fair_turn % 3 == 0);
 	switch (pp->fair_turn++ % 3) {
 	case 0:
-		if (globq_length() == 0)
+		served = pp->global_served;
+		pp->global_served = false;
+		if (served || globq_length() == 0)
 			break;
 		lock_acquire(&sched.lock);
 		gp = globq_get(pp, old_enough(&pp->global_at));

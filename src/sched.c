@@ -307,6 +307,8 @@ static struct g *take_global(struct p *pp)
 		lock_acquire(&sched.lock);
 		gp = globq_get(pp, true);
 		lock_release(&sched.lock);
+		if (gp)
+			pp->global_served = true;
 	}
 	return gp;
 }

@@ -334,6 +334,7 @@ struct p {
 
 	/* The owner M's, read by sysmon. */
 	uint32_t fair_in;	/* picks left until a fair one */
+	bool global_served;	/* one was taken from the global queue since its last turn */
 	uint32_t fair_turn;
 	int64_t oldest_at;	/* when the oldest started was last picked: here .. */
 	int64_t global_at;	/* .. and from the global queue */

@@ -158,6 +158,33 @@ TEST(fair_pick_reaches_the_oldest)
 	}
 }
 
+/* One that never stops making itself ready, for a period: how many came from elsewhere? */
+static int picked_from_global(struct p *pp, struct g *busy)
+{
+	int others = 0;
+
+	for (int i = 0; i < FAIR_PERIOD_PICKS; i++) {
+		runq_put_woken(pp, busy);
+		while (get(pp) != busy)
+			others++;
+	}
+	return others;
+}
+
+TEST(the_global_queue_has_its_turn_unless_it_was_served)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(10);
+
+	lock_acquire(&sched.lock);
+	for (int i = 1; i < 10; i++)
+		globq_put(&gs[i]);
+	lock_release(&sched.lock);
+	pp->global_served = true;
+	CHECK_EQ(picked_from_global(pp, &gs[0]), 0);
+	CHECK(picked_from_global(pp, &gs[0]) > 0);
+}
+
 TEST(steal_order_is_a_permutation)
 {
 	for (unsigned n = 1; n < 130; n++) {
