@@ -31,6 +31,9 @@
 
 #define GOMAXPROCS_MAX 4096
 
+/* Idle threads, or stopped ones, among which one that slept on this CPU is looked for. */
+#define NEAR_MAX 8
+
 /* OS threads, Go's debug.SetMaxThreads default. */
 #define THREADS_MAX 10000
 
@@ -75,11 +78,17 @@
 #define SYSMON_TICK_MIN_NS 20000
 #define SYSMON_TICK_MAX_NS 10000000
 #define SYSMON_QUIET_TICKS 50
+/* It rests for so many times as long as it was awake, but at most for so long. */
+#define SYSMON_REST        2
+#define SYSMON_REST_MAX_NS 100000
 
 /* How long a goroutine runs before it is stopped: when only others like it wait,
  * and when somebody does who was just started or woken. */
 #define SLICE_NS       10000000
 #define SLICE_SHORT_NS 1000000
+/* A slice with so little left, or a tenth of it, is over: waking once more for that
+ * costs more. */
+#define SLICE_NEARLY_NS 100000
 
 /* In the global queue, goroutines that were just started or woken, or come back from
  * a blocking call, go before those that have had their slice, but at most so many
@@ -112,6 +121,11 @@
 /* .. and one that was stopped and goes on is looked at so soon: a lock that it wanted
  * then it wants at once. */
 #define LOOK_EARLY_NS 20000
+/* Who has used up so many slices and was never seen asleep is left alone until its slice
+ * is over: a look costs a timer and two switches, 20 us here. Its thread gets a kernel slice
+ * of this length, so that those that wake, of any program, interrupt it more readily. */
+#define STEADY_SLICES          3
+#define STEADY_KERNEL_SLICE_NS 20000000
 
 /* Events taken from the poller at a time, Go's number. */
 #define NETPOLL_BATCH 128

@@ -12,6 +12,7 @@
 	X(linger)	/* pause N us where races are: linger.h */        \
 	X(asyncpreemptoff)	/* send no signal to running goroutines */ \
 	X(slice)	/* time slices of N us */                         \
+	X(nourgent)	/* sysmon's thread is like any other */           \
 	X(nomembarrier)	/* as if the kernel had no membarrier */          \
 	X(noguard)	/* 1: as if it had no guard markers; 2: no guards */ \
 	X(nopwait2)	/* .. no epoll_pwait2 */                          \

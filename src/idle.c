@@ -21,6 +21,13 @@
  * two sees the other's. Once there are descriptors to wait for, the keeper sleeps in
  * the poller (netpoll.c). An M that makes a P idle while another M is the keeper
  * pokes it likewise, since it may sleep without a limit for lack of an idle P.
+ *
+ * Near
+ *
+ * Who hands its P over is about to sleep, and leaves its CPU idle. The kernel does not
+ * know that when it chooses a CPU for the woken: it may choose another, where somebody
+ * computes, and leave both there for milliseconds. It prefers the CPU on which a thread
+ * slept, so one that went to sleep on this CPU is woken, if there is one among the first few.
  */
 #include "netpoll.h"
 #include "os.h"
@@ -35,6 +42,7 @@
 /* sched.lock held. */
 static void idle_put(struct m *mp)
 {
+	store_relaxed(&mp->cpu, os_cpu());
 	mp->idle_link = sched.idle_m;
 	sched.idle_m = mp;
 	store_relaxed(&sched.idle_m_n, sched.idle_m_n + 1);
@@ -62,13 +70,27 @@ static void keeper_resign(struct m *mp)
 	store_seqcst(&sched.keeper_until, TIMER_NEVER);
 }
 
-/* sched.lock held. The one that slept last, and the keeper only if there is no
- * other; except that without an idle P there is nothing for the keeper to do, and in
- * the poller it would take what a running P could have. */
-static struct m *idle_take(void)
+/* sched.lock held. NULL: none is near. */
+static struct m *idle_near(void)
 {
 	struct m *mp = sched.idle_m;
+	int cpu = os_cpu();
 
+	for (int i = 0; mp && i < NEAR_MAX; i++, mp = mp->idle_link)
+		if (mp->cpu == cpu && mp != sched.keeper)
+			return mp;
+	return NULL;
+}
+
+/* sched.lock held. The one that slept last, or on this CPU; and the keeper only if there is
+ * no other, except that without an idle P there is nothing for the keeper to do, and in
+ * the poller it would take what a running P could have. */
+static struct m *idle_take(bool near)
+{
+	struct m *mp = near ? idle_near() : NULL;
+
+	if (!mp)
+		mp = sched.idle_m;
 	if (load_relaxed(&sched.idle_p_n) == 0 && sched.keeper_polls)
 		mp = sched.keeper;
 	else if (mp && mp == sched.keeper && mp->idle_link)
@@ -93,6 +115,8 @@ static struct m *idle_take(void)
  */
 void m_hand_p(struct m *to, struct p *pp)
 {
+	store_relaxed(&pp->sent_to, to->locked_g ? to : NULL);
+	store_relaxed(&pp->sent_at, os_now());
 	/* release: the P is whole, and ours no longer; pairs with m_await_p */
 	store_release(&to->next_p, pp);
 	netpoll_note_wake(&to->park);
@@ -102,11 +126,30 @@ struct p *m_await_p(struct m *mp)
 {
 	struct p *pp;
 
-	while (!(pp = load_acquire(&mp->next_p)))
+	/* acquire: the P; an exchange, since it may be called back; pairs with m_hand_p */
+	while (!(pp = exchange_acqrel(&mp->next_p, NULL)))
 		note_sleep(&mp->park);
-	store_relaxed(&mp->next_p, NULL);
 	store_relaxed(&sched.coarse_now, os_now());
 	return pp;
+}
+
+/* The M was woken and gets no CPU: the kernel has put it behind somebody who computes,
+ * perhaps while another CPU is idle. A goroutine that brings its own M can wait in the
+ * queue as well, and let another have the P. */
+void m_recall_p(struct m *to, struct p *pp)
+{
+	struct p *sent = pp;
+
+	lock_acquire(&sched.lock);
+	/* Until it has its P it is at rest, so locked_g stands. */
+	if (load_relaxed(&sched.stopping) || !cas_acqrel(&to->next_p, &sent, NULL)) {
+		lock_release(&sched.lock);
+		return;
+	}
+	sched.idle_m_locked++;
+	globq_put(to->locked_g);
+	lock_release(&sched.lock);
+	p_handoff(pp);
 }
 
 /* ---------------------------------------------------------------- starting */
@@ -142,7 +185,7 @@ static void hand_to_bound(struct g *gp, struct p *pp, bool spinning)
 
 void m_start_unlock(struct p *pp, bool spinning)
 {
-	struct m *mp = idle_take();
+	struct m *mp = idle_take(!spinning);
 	struct g *gp;
 	bool spare;
 

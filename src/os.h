@@ -52,6 +52,7 @@ struct os_range { void *base; size_t len; };
 void os_release(const struct os_range *ranges, size_t count);
 
 int os_tid(void);
+int os_cpu(void);		/* on which the caller runs, or ran just now */
 int os_threads(void);			/* of this process, or -errno */
 int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
 /* Whether a thread sleeps in the kernel (awake: it runs or could), or -errno: cannot
@@ -63,9 +64,12 @@ int os_thread_asleep(int tid, int *fd, uintptr_t *lock);
 void os_thread_forget(int *fd);
 /* The sleeps of the calling thread are to end on time. */
 void os_thread_punctual(void);
-/* It is to get its CPU soon when it wakes: the kernel may interrupt others for it,
- * and it for others after slices of this length. No more CPU time, only sooner. */
-void os_thread_prompt(int64_t slice_ns);
+/* The kernel's time slice for a thread (0, 0: for the caller, the usual one): with a shorter
+ * one than others' it gets its CPU sooner when it wakes, with a longer one others do. No
+ * more CPU time, and no less. */
+void os_thread_slice(int tid, int64_t ns);
+/* The caller goes before all ordinary threads, or no longer: false if it may not. */
+bool os_thread_urgent(bool on);
 void os_sleep(int64_t ns);
 void os_yield(void);
 /* One round of waiting for another thread that is about to be done; the kernel may have

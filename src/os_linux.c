@@ -285,6 +285,11 @@ void os_release(const struct os_range *ranges, size_t count)
 	}
 }
 
+int os_cpu(void)
+{
+	return sched_getcpu();	/* no system call, and no lock */
+}
+
 int os_tid(void)
 {
 	return (int)sys0(SYS_gettid);
@@ -408,17 +413,30 @@ struct sched_attr_v0 {
 	uint64_t runtime, deadline, period;
 };
 
-/* Since Linux 6.12 sched_runtime of an ordinary thread is its time slice. A thread
- * that wakes does not interrupt another of the same slice, and may wait for
- * milliseconds where all CPUs are busy. Older kernels ignore it. */
-void os_thread_prompt(int64_t slice_ns)
+/* A thread that wakes does not interrupt another of the same slice, and may wait for
+ * milliseconds where all CPUs are busy. Since Linux 6.12 sched_runtime of an ordinary
+ * thread is its slice; older kernels ignore it. */
+void os_thread_slice(int tid, int64_t ns)
 {
 	struct sched_attr_v0 attr = { .size = sizeof attr };
 
-	if (sys4(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.policy != SCHED_OTHER)
+	if (sys4(SYS_sched_getattr, tid, &attr, sizeof attr, 0) != 0 || attr.policy != SCHED_OTHER)
 		return;
-	attr.runtime = (uint64_t)slice_ns;
-	sys3(SYS_sched_setattr, 0, &attr, 0);
+	attr.runtime = (uint64_t)ns;
+	sys3(SYS_sched_setattr, tid, &attr, 0);
+}
+
+bool os_thread_urgent(bool on)
+{
+	struct sched_attr_v0 attr = { .size = sizeof attr };
+
+	if (sys4(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 ||
+	    attr.policy != (on ? SCHED_OTHER : SCHED_RR))
+		return false;
+	attr.policy = on ? SCHED_RR : SCHED_OTHER;
+	attr.priority = on;
+	attr.runtime = 0;
+	return sys3(SYS_sched_setattr, 0, &attr, 0) == 0;
 }
 
 void os_sleep(int64_t ns)

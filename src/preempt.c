@@ -113,6 +113,7 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 
 	gp->locked_m = mp;
 	mp->locked_g = gp;
+	store_relaxed(&mp->cpu, os_cpu());
 	if (mp->p)
 		latency_ready(mp->p, gp);
 	else

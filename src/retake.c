@@ -58,6 +58,13 @@ static void served(void)
 	fresh_left -= fresh_left != 0;
 }
 
+static void unsteady(struct m *mp)
+{
+	if (mp->steady >= STEADY_SLICES)
+		os_thread_slice(load_relaxed(&mp->tid), 0);
+	mp->steady = 0;
+}
+
 /* ------------------------------------------------------------ is it asleep? */
 
 /* The thread sleeps in the kernel, for certain. The file stays open for the next
@@ -72,8 +79,10 @@ enum os_sleep retake_asleep(struct m *mp)
 		mp->syscall_tid = tid;
 	}
 	r = os_thread_asleep(tid, &mp->syscall_fd, &lock);
-	if (r > 0)
+	if (r > 0) {
 		mp->lock = lock;
+		unsteady(mp);
+	}
 	if (r < 0)
 		os_thread_forget(&mp->syscall_fd);
 	return r > 0 ? (enum os_sleep)r : OS_AWAKE;
@@ -134,6 +143,8 @@ void retake_signal(struct m *mp, int64_t now)
 	if (debug.asyncpreemptoff || exchange_acqrel(&mp->signalled, 1) != 0)
 		return;
 	mp->signalled_at = now;
+	if (++mp->steady == STEADY_SLICES)
+		os_thread_slice(load_relaxed(&mp->tid), STEADY_KERNEL_SLICE_NS);
 	preempt_signal(mp);
 }
 
@@ -196,6 +207,30 @@ static bool is_resumed(const struct p *pp, const struct m *mp, uint64_t tick)
 	return load_acquire(&pp->begun_tick) == tick && load_relaxed(&pp->begun_m) == mp;
 }
 
+/* It has used its slices up, one after the other, and was never found asleep: it need
+ * not be looked at before the next is over. */
+static bool is_steady(const struct m *mp)
+{
+	return mp->steady >= STEADY_SLICES;
+}
+
+/* pp is on its way to a thread that was woken for it. If that gets no CPU, and somebody who
+ * just came waits, another is to have the P. */
+static int64_t on_its_way(struct p *pp, int64_t now)
+{
+	struct m *to = load_acquire(&pp->sent_to);
+	int64_t age = now - load_relaxed(&pp->sent_at);
+
+	if (!to || load_relaxed(&to->next_p) != pp)
+		return TIMER_NEVER;
+	if (slice_of(pp, now) > SLICE_SHORT_NS)
+		return LOOK_NS;
+	if (age < UNANSWERED_NS)
+		return UNANSWERED_NS - age;
+	m_recall_p(to, pp);
+	return LOOK_SOON_NS;
+}
+
 /* When to look again at pp: ns from now. */
 static int64_t look_at(struct p *pp, int64_t now)
 {
@@ -206,12 +241,16 @@ static int64_t look_at(struct p *pp, int64_t now)
 	int64_t slice, age, wait;
 	bool convoy, resumed;
 
-	if (!mp || (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL))
+	if (!mp)
+		return on_its_way(pp, now);
+	if (status != P_RUNNING && P_STATUS_OF(status) != P_SYSCALL)
 		return TIMER_NEVER;
 	if (pp->seen_tick != tick || pp->seen_m != mp) {
 		pp->seen_tick = tick;
 		pp->seen_m = mp;
 		pp->seen_at = is_resumed(pp, mp, tick) ? load_relaxed(&pp->begun_at) : now;
+		if (!is_resumed(pp, mp, tick))
+			unsteady(mp);
 		mp->cpu_seen = -1;
 		store_relaxed(&mp->put_off, 0);
 	}
@@ -227,12 +266,13 @@ static int64_t look_at(struct p *pp, int64_t now)
 		return LOOK_SOON_NS;
 	}
 	resumed = is_resumed(pp, mp, tick);
-	if (resumed && age < LOOK_EARLY_NS)
+	if (resumed && age < LOOK_EARLY_NS && !is_steady(mp))
 		return LOOK_EARLY_NS - age;
 	if ((resumed || age >= LOOK_SOON_NS) && (convoy || clock_stands(mp)) &&
 	    load_acquire(&mp->state) == M_USER && (sleeps = retake_asleep(mp)) &&
 	    take_and_hand_on(pp, mp, sleeps, now))
 		return LOOK_SOON_NS;
+	slice -= soonest(SLICE_NEARLY_NS, slice / 10);
 	if (age < slice)
 		return soonest(convoy ? LOOK_SOON_NS : look_ns, slice - age);
 	if (load_acquire(&mp->state) == M_USER) {
@@ -247,7 +287,9 @@ static int64_t look_at(struct p *pp, int64_t now)
 	if (wait > 0)
 		return soonest(wait, convoy ? LOOK_SOON_NS : wait);
 	ask_to_yield(mp, now);
-	return preempt_is_off(mp) ? LOOK_NS : LOOK_AFTER_NS;
+	if (preempt_is_off(mp))
+		return LOOK_NS;
+	return is_steady(mp) ? UNANSWERED_NS : LOOK_AFTER_NS;
 }
 
 /* Ms that run on without a P: stopped once they have computed for a while. */

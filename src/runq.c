@@ -172,12 +172,34 @@ void globq_put_fresh(struct g *gp)
 	list_put(gp->locked_m ? &sched.fresh_bound : &sched.fresh, gp);
 }
 
+/* The first, or one among the first, as many as there are Ps, whose M is near (idle.c):
+ * those would run at the same time. Nobody is passed over twice in a row. */
+static struct g *bound_pop(struct gqueue *q)
+{
+	struct g *before = NULL, *gp = q->head;
+	int cpu = os_cpu();
+
+	if (q != &sched.bound || sched.passed_over || sched.gomaxprocs == 1) {
+		sched.passed_over = false;
+		return list_pop(q);
+	}
+	for (int i = 0; gp && i < sched.gomaxprocs && i < NEAR_MAX; i++) {
+		if (load_relaxed(&gp->locked_m->cpu) == cpu) {
+			sched.passed_over = before;
+			return list_take_after(q, before);
+		}
+		before = gp;
+		gp = gp->link;
+	}
+	return list_pop(q);
+}
+
 struct g *globq_take_bound(void)
 {
 	check(lock_is_held(&sched.lock));
 	if (sched.fresh_bound.head)
 		return list_pop(&sched.fresh_bound);
-	return sched.bound.head ? list_pop(&sched.bound) : NULL;
+	return sched.bound.head ? bound_pop(&sched.bound) : NULL;
 }
 
 bool globq_take(struct g *gp)
@@ -228,7 +250,7 @@ struct g *globq_get_bound(void)
 
 	check(lock_is_held(&sched.lock));
 	if (q == &sched.bound || q == &sched.fresh_bound)
-		return list_pop(q);
+		return bound_pop(q);
 	sched.fresh_row = row;
 	return NULL;
 }
@@ -239,7 +261,7 @@ struct g *globq_get_bound(void)
 struct g *globq_get(struct p *pp, bool started)
 {
 	struct gqueue *q = whose_turn(started);
-	struct g *gp = q ? list_pop(q) : NULL, *gs[CAP];
+	struct g *gp = !q ? NULL : q == &sched.bound ? bound_pop(q) : list_pop(q), *gs[CAP];
 	size_t n = q ? q->n / (size_t)sched.gomaxprocs : 0;
 	uint32_t got = 0;
 

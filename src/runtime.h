@@ -125,6 +125,7 @@ void m_spawn(void);				/* the spawner is to look at need_m */
 /* ---- idle.c */
 
 void m_hand_p(struct m *to, struct p *pp);	/* to an M that sleeps for one */
+void m_recall_p(struct m *to, struct p *pp);	/* .. unless it has it by now */
 struct p *m_await_p(struct m *mp);		/* that sleep */
 /* sched.lock held. The first P in need of a thread, for an M that is free. */
 struct p *need_m_take(void);

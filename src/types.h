@@ -231,6 +231,7 @@ struct m {
 	_Alignas(CACHE_LINE) struct note park;
 	struct p *next_p;
 	struct p *given;	/* with ATTN_GIVEN, see p_give */
+	int cpu;		/* on which it went to sleep: see "Near" in idle.c */
 
 	/* Stopped in the signal handler: the registers there. See preempt.c. */
 	const void *stopped_at;	/* ucontext_t */
@@ -239,6 +240,7 @@ struct m {
 	uint32_t signalled;	/* a preemption signal is on its way .. */
 	int64_t signalled_at;	/* .. since then */
 	uint32_t put_off;	/* times the handler asked for another try */
+	uint32_t steady;	/* slices used up since it was last seen asleep; sysmon only */
 	uint32_t slept;		/* the P was taken while it slept, not while it ran */
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
 	uint32_t stop_where;	/* enum stop_where, of the next signal */
@@ -375,7 +377,10 @@ struct p {
 	int64_t begun_at;
 	struct m *begun_m;
 	uint64_t begun_tick;
-
+	/* On its way to an M that is woken for it and has a goroutine of its own: which,
+	 * since when. See m_recall_p. */
+	struct m *sent_to;
+	int64_t sent_at;
 
 	/* Between the owner M and sysmon, see convoy.c: the one that was last stopped here;
 	 * who is to have the P when the next one is. */
@@ -415,6 +420,7 @@ struct sched {
 	struct gqueue fresh, fresh_bound;	/* .. and those who just came: see runq.c */
 	size_t queued;		/* in all of them */
 	uint32_t fresh_row;	/* how many who just came were picked in a row */
+	bool passed_over;	/* the first of bound, the last time */
 	uint64_t queue_seq;	/* turns given out */
 	struct m *idle_m;
 	int idle_m_n;

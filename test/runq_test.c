@@ -1,11 +1,14 @@
 /*
  * runq_test.c - the run queues: nothing lost, nothing doubled, half is taken.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "await.h"
+#include "os.h"
 #include "runq.h"
 #include "runtime.h"
 #include "test.h"
@@ -183,6 +186,41 @@ TEST(the_global_queue_has_its_turn_unless_it_was_served)
 	pp->global_served = true;
 	CHECK_EQ(picked_from_global(pp, &gs[0]), 0);
 	CHECK(picked_from_global(pp, &gs[0]) > 0);
+}
+
+static struct g *get_global(struct p *pp)
+{
+	struct g *gp;
+
+	lock_acquire(&sched.lock);
+	gp = globq_get(pp, true);
+	lock_release(&sched.lock);
+	return gp;
+}
+
+TEST(one_whose_thread_slept_on_this_cpu_goes_first_but_not_twice)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(4);
+	struct m here = { 0 }, there = { 0 };
+	cpu_set_t one;
+
+	here.cpu = os_cpu();
+	there.cpu = here.cpu + 1;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)here.cpu, &one);
+	CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+	lock_acquire(&sched.lock);
+	for (int i = 0; i < 4; i++) {
+		gs[i].locked_m = i < 2 ? &there : &here;
+		globq_put(&gs[i]);
+	}
+	lock_release(&sched.lock);
+	CHECK(get_global(pp) == &gs[2]);
+	CHECK(get_global(pp) == &gs[0]);
+	CHECK(get_global(pp) == &gs[3]);
+	CHECK(get_global(pp) == &gs[1]);
+	CHECK(get_global(pp) == NULL);
 }
 
 TEST(steal_order_is_a_permutation)

@@ -6,8 +6,10 @@
  */
 /* test: serial */
 /* test: long */
+#define _GNU_SOURCE
 #include <goro.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include "atomic.h"
@@ -168,6 +170,63 @@ static bool sleep_beside_hogs(int procs)
 
 GO_TEST(a_sleep_beside_hogs_ends_in_time_on_1) { within(3, sleep_beside_hogs, 1); }
 GO_TEST(a_sleep_beside_hogs_ends_in_time_on_2) { within(3, sleep_beside_hogs, 2); }
+
+/* A thread that gets hardly any CPU: of the lowest class, where another computes. */
+static void *compute_there(void *arg)
+{
+	CHECK(sched_setaffinity(0, sizeof(cpu_set_t), arg) == 0);
+	hog();
+	return NULL;
+}
+
+static void answer_from_there(goro_chan *ask, cpu_set_t *there, uint32_t *begun)
+{
+	goro_lock_os_thread();
+	CHECK(sched_setaffinity(0, sizeof *there, there) == 0);
+	CHECK(sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 }) == 0);
+	store_relaxed(begun, 1);
+	while (goro_chan_recv(ask, NULL))
+		;
+}
+
+/* The P goes to that thread, and then there is somebody else to run. */
+static bool sleep_beside_one_without_a_cpu(int procs)
+{
+	goro_chan *ask = goro_chan_make(0, 1);
+	int64_t late[20], median;
+	pthread_t thread;
+	cpu_set_t all, there;
+	uint32_t begun = 0;
+
+	CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+	if (CPU_COUNT(&all) < 2)
+		SKIP("there is but one CPU");
+	CPU_ZERO(&there);
+	for (int cpu = 0; CPU_COUNT(&there) == 0; cpu++)
+		if (CPU_ISSET((size_t)cpu, &all))
+			CPU_SET((size_t)cpu, &there);
+	goro_gomaxprocs(procs);
+	store_relaxed(&stop, false);
+	CHECK(pthread_create(&thread, NULL, compute_there, &there) == 0);
+	go(answer_from_there, ask, &there, &begun);
+	AWAIT(load_relaxed(&begun));
+	for (int i = 0; i < 20; i++) {
+		int64_t start = goro_now();
+
+		goro_chan_try_send(ask, NULL);
+		goro_sleep(2 * GORO_MILLISECOND);
+		late[i] = goro_now() - start - 2 * GORO_MILLISECOND;
+	}
+	goro_chan_close(ask);
+	store_relaxed(&stop, true);
+	pthread_join(thread, NULL);
+	AWAIT(goro_num_goroutine() == 1);
+	median = percentile(late, 20, 50);
+	printf("late by %.3f ms (median)\n", (double)median / 1e6);
+	return median < GORO_MILLISECOND / 2;
+}
+
+GO_TEST(a_thread_without_a_cpu_does_not_keep_its_p) { within(3, sleep_beside_one_without_a_cpu, 1); }
 
 /* -------------------------------------------------------- over a socket */
 
