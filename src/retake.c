@@ -21,6 +21,9 @@
  * would hold the P without using it until the kernel gets round to it. The P is
  * taken from it as from one that sleeps.
  *
+ * A P may also be on its way to a thread that was woken for it and gets no CPU: it is
+ * called back for somebody who just came.
+ *
  * After a P was taken the next looks come every 50 us, since where one M blocks on
  * a lock others soon will, and each waits for a look; when some have found nothing
  * to take, they come half as often each time. (Forty of them after each made sysmon
