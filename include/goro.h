@@ -575,6 +575,14 @@ GORO_API size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out);
  * parks meanwhile. 0, or -errno: -EINVAL if there is no such profile. */
 GORO_API int goro_profile_write(const char *profile, int fd);
 
+/* Switches the block profile on, off with ns <= 0: of all time that goroutines wait one
+ * wait in ns nanoseconds is counted; 1: every wait (runtime.SetBlockProfileRate). */
+GORO_API void goro_profile_block_rate(int64_t ns);
+
+/* Switches the mutex profile on, off with 0: one in rate contended unlocks is counted
+ * (runtime.SetMutexProfileFraction). What it was; rate < 0 only asks. */
+GORO_API int goro_profile_mutex_fraction(int rate);
+
 /* ------------------------------------------------------ what the above needs */
 
 /* A thread's errno may be another's after a call that parks, and the C library

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "panic.h"
+#include "profile_hooks.h"
 
 /* malloc aligns to 16; aligned_alloc would, too, but it takes five times as long
  * as the little that is wasted here is worth. */
@@ -120,8 +121,8 @@ static _Noreturn __attribute__((noinline, cold)) void wait_on_nil(struct m *mp, 
 
 /* Queues the running goroutine and parks it, releasing the channel's lock. The
  * channel is not touched again: it may be gone. */
-static inline struct m *wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem,
-                                enum wait_reason why)
+static inline __attribute__((always_inline)) struct m *
+wait_unprofiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
 {
 	struct waiter *w = &mp->curg->waiter;
 
@@ -133,6 +134,26 @@ static inline struct m *wait_on(struct m *mp, goro_chan *c, struct waitq *q, voi
 	w->ok = false;
 	waitq_put(q, w);
 	return park(mp, park_unlock, &c->lock, why);
+}
+
+/* Apart, since what the profile has to remember would take registers of those who wait
+ * when nobody profiles. */
+static __attribute__((noinline, cold)) struct m *
+wait_profiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
+{
+	int64_t since = profile_wait_start();
+
+	mp = wait_unprofiled(mp, c, q, elem, why);
+	profile_block_event(mp, since);
+	return mp;
+}
+
+static inline __attribute__((always_inline)) struct m *
+wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
+{
+	if (unlikely(profile_on()))
+		return wait_profiled(mp, c, q, elem, why);
+	return wait_unprofiled(mp, c, q, elem, why);
 }
 
 /* ------------------------------------------------------------------- send */

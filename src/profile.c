@@ -21,6 +21,8 @@ static const struct {
 	int (*encode)(struct bytes *out);
 } profiles[] = {
 	{ "goroutine", profile_goroutine },
+	{ "block", profile_block },
+	{ "mutex", profile_mutex },
 	{ "threadcreate", profile_threadcreate },
 };
 

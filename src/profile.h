@@ -37,4 +37,9 @@ int profile_goroutines(const struct profile_choice *choice, struct bytes *out);
 int profile_goroutine(struct bytes *out);
 int profile_threadcreate(struct bytes *out);
 
+/* ---- profile_block.c */
+
+int profile_block(struct bytes *out);
+int profile_mutex(struct bytes *out);
+
 #endif

@@ -46,6 +46,7 @@
 #include "deadline.h"
 #include "os.h"
 #include "panic.h"
+#include "profile_hooks.h"
 
 /* The cases that can wait, in order of the channels' addresses. */
 struct selection {
@@ -298,6 +299,7 @@ static void after_select(struct m *mp, struct g *gp)
 static struct m *wait_for_any(struct m *mp, struct selection *s)
 {
 	struct g *gp = mp->curg;
+	int64_t since = profile_wait_start();
 
 	gp->select_won = NULL;
 	store_relaxed(&gp->select_seq, gp->select_seq + 1);
@@ -312,6 +314,7 @@ static struct m *wait_for_any(struct m *mp, struct selection *s)
 	mp = park(mp, after_select, s, s->n_cases ? WAIT_SELECT : WAIT_SELECT_NO_CASES);
 	if (s->deadline != GORO_FOREVER)
 		deadline_disarm(gp);
+	profile_block_event(mp, since);
 	return mp;
 }
 

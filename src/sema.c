@@ -60,8 +60,6 @@ static struct bucket {
 	struct sleeper *tree;
 } buckets[1 << BUCKET_BITS];
 
-uint32_t profile_wanted;
-
 void sema_init(void)
 {
 	for (int i = 0; i < 1 << BUCKET_BITS; i++)
@@ -126,6 +124,7 @@ static void put(struct sleeper **at, struct sleeper *s, enum sema_place place)
 		*at = s;
 	} else if (place == SEMA_FIRST) {
 		inherit_node(s, node);
+		s->since = node->since;		/* that of the first is the oldest */
 		s->next = node;
 		*at = s;
 	} else {
@@ -155,6 +154,37 @@ static struct sleeper *take(struct sleeper **at, uint32_t n, uint32_t *taken)
 	return first;
 }
 
+/* ------------------------------------------------------------- mutex profile */
+
+/*
+ * Who unlocks is charged with the waits of those who go on, and of those who are left, for
+ * whom the next unlock begins to count now. How long these waited is guessed by the first
+ * one's wait, who goes on and whose was the longest, and that of the last, as Go does.
+ * Bucket locked; goes: the first, left: the first of them.
+ */
+static int64_t charge_left(const struct sleeper *goes, struct sleeper *left, int64_t now)
+{
+	int64_t n = 0, wait;
+
+	if (!left || !goes->since || !left->last->since)
+		return 0;
+	for (const struct sleeper *s = left; s; s = s->next)
+		n++;
+	wait = (now - goes->since + now - left->last->since) / 2;
+	left->since = left->last->since = now;
+	return wait * n;
+}
+
+/* left: the charge for them. */
+static __attribute__((noinline)) void charge_taken(struct m *mp, const struct sleeper *s, int64_t left)
+{
+	int64_t now = os_now();
+
+	for (; s; s = s->next, left = 0)
+		if (s->since)
+			profile_mutex_count(mp, now - s->since + left);
+}
+
 /* --------------------------------------------------------------- semaphore */
 
 struct m *sema_acquire(struct m *mp, uint32_t *addr, enum sema_place place, enum wait_reason why)
@@ -180,7 +210,7 @@ struct m *sema_acquire(struct m *mp, uint32_t *addr, enum sema_place place, enum
 }
 
 /* A list of up to n sleepers who have a unit now. */
-static struct sleeper *give(uint32_t *addr, uint32_t n)
+static struct sleeper *give(uint32_t *addr, uint32_t n, int64_t *charge)
 {
 	struct bucket *b = bucket_of(addr);
 	struct sleeper *list;
@@ -190,6 +220,8 @@ static struct sleeper *give(uint32_t *addr, uint32_t n)
 	list = take(find(b, addr), n, &taken);
 	if (unlikely(taken < n))
 		*addr += n - taken;
+	else if (unlikely(load_relaxed(&profile_wanted) & PROFILE_MUTEX))
+		*charge = charge_left(list, *find(b, addr), os_now());
 	lock_release(&b->lock);
 	linger();
 	return list;
@@ -197,11 +229,13 @@ static struct sleeper *give(uint32_t *addr, uint32_t n)
 
 void sema_release(struct m *mp, uint32_t *addr, uint32_t n)
 {
-	struct sleeper *s = give(addr, n), *next;
+	int64_t charge = 0;
+	struct sleeper *s = give(addr, n, &charge), *next;
 
+	if (unlikely(load_relaxed(&profile_wanted) & PROFILE_MUTEX))
+		charge_taken(mp, s, charge);
 	for (bool first = true; s; s = next, first = false) {
 		next = s->next;		/* its own again once it is ready */
-		profile_mutex_event(mp, s->gp, s->since);
 		if (first)
 			g_ready(mp, s->gp);
 		else
