@@ -306,8 +306,10 @@ static bool launch_call(struct m *mp, void (*fn)(void *), void *arg, void *calle
 		return false;
 	gp->fn = (void (*)(void))fn;
 	gp->arg[0] = (uintptr_t)arg;
-	if (internal)
+	if (internal) {
 		gp->is_internal = gp->untidy = true;
+		fetch_add_relaxed(&sched.internal, 1);
+	}
 	g_launch(mp, gp, caller);
 	return true;
 }
@@ -342,6 +344,8 @@ static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 	mp = rt_enter();
 	gp->name[0] = '\0';
 	gp->is_main = false;
+	if (gp->is_internal)
+		fetch_add_relaxed(&sched.internal, (uint32_t)-1);
 	gp->is_internal = false;
 	store_relaxed(&gp->untidy, false);
 	if (gp->watched)

@@ -119,7 +119,7 @@ void goro_unlock_os_thread(void)
 
 static uint64_t count_live(void)
 {
-	int64_t live = (int64_t)(load_relaxed(&sched.foreign_created));
+	int64_t live = (int64_t)load_relaxed(&sched.foreign_created) - load_relaxed(&sched.internal);
 
 	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
 		const struct p *pp = p_at(i);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "debug.h"
+#include "debug_http.h"
 #include "dump.h"
 #include "fault.h"
 #include "g.h"
@@ -57,6 +58,7 @@ static void start(void)
 	procs_init();
 	m_init();
 	sysmon_init();
+	debug_http_init();
 	pthread_atfork(NULL, NULL, in_child);
 	if (TOOL_ASAN)
 		atexit(at_exit);

@@ -453,6 +453,7 @@ struct sched {
 	int64_t timer_slack;	/* how late timers may be: timers_slack */
 	uint64_t id_next;
 	uint64_t foreign_created, foreign_ended;
+	uint32_t internal;	/* goroutines alive that are the runtime's own */
 	uint64_t io_parks, io_returns;	/* of plain threads; see p_counts */
 	uint64_t netpoll_wakeups;	/* by Ms without a P */
 

@@ -1,0 +1,211 @@
+/*
+ * http_request.c - the head of an HTTP/1.x request: RFC 9112, no more than is needed.
+ *
+ * What can be understood in two ways is refused with 400: lines that end in less than
+ * CR LF, names with spaces, folded lines, two lengths or two hosts. Bodies come with
+ * their length; those in chunks are refused, since nobody who sends one has anything to
+ * say here.
+ */
+#include "http_request.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+size_t http_head_end(const char *buf, size_t n)
+{
+	const char *end = memmem(buf, n, "\r\n\r\n", 4);
+
+	return end ? (size_t)(end - buf) + 4 : 0;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 32;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* In place; plus: a + is a blank. False: what is there is no code, or that of a zero. */
+static bool decode(char *s, bool plus)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		char c = plus && *s == '+' ? ' ' : *s;
+
+		if (c == '%') {
+			int hi = hex_value(s[1]), lo = hi < 0 ? -1 : hex_value(s[2]);
+
+			if (lo < 0 || (hi | lo) == 0)
+				return false;
+			c = (char)(hi << 4 | lo);
+			s += 2;
+		}
+		*to++ = c;
+	}
+	*to = '\0';
+	return true;
+}
+
+static bool is_token(const char *s)
+{
+	if (!*s)
+		return false;
+	for (; *s; s++)
+		if (*s <= ' ' || *s >= 127 || strchr("\"(),/:;<=>?@[\\]{}", *s))
+			return false;
+	return true;
+}
+
+/* The line at *at, cut off before its CR LF; NULL: it has other control characters. */
+static char *next_line(char **at)
+{
+	char *line = *at, *end = line;
+
+	while (*end != '\r') {
+		if ((unsigned char)*end < ' ' && *end != '\t')
+			return NULL;
+		end++;
+	}
+	if (end[1] != '\n')
+		return NULL;
+	*end = '\0';
+	*at = end + 2;
+	return line;
+}
+
+/* METHOD TARGET HTTP/1.x. The target is a path, or a whole address as to a proxy. */
+static int parse_first(char *line, struct http_request *rq)
+{
+	char *target = strchr(line, ' '), *version = target ? strchr(target + 1, ' ') : NULL;
+	char *query;
+
+	if (!version)
+		return 400;
+	*target++ = '\0';
+	*version++ = '\0';
+	if (strncmp(version, "HTTP/", 5) != 0)
+		return 400;
+	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
+		return 505;
+	if (strncasecmp(target, "http://", 7) == 0 && !(target = strchr(target + 7, '/')))
+		return 400;
+	if (!is_token(line) || *target != '/')
+		return 400;
+	query = strchr(target, '?');
+	if (query)
+		*query++ = '\0';
+	rq->method = line;
+	rq->path = target;
+	rq->query = query ? query : "";
+	rq->keep_alive = version[7] == '1';
+	return decode(target, false) ? 0 : 400;
+}
+
+static int parse_length(const char *s, size_t *out)
+{
+	uint64_t n = 0;
+
+	if (!*s)
+		return 400;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return 400;
+		n = n * 10 + (uint64_t)(*s - '0');
+		if (n > UINT32_MAX)
+			return 413;
+	}
+	*out = (size_t)n;
+	return 0;
+}
+
+static char *trim(char *s)
+{
+	size_t n;
+
+	s += strspn(s, " \t");
+	for (n = strlen(s); n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'); n--)
+		;
+	s[n] = '\0';
+	return s;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (; *list; list += strcspn(list, ",") , list += *list == ',') {
+		list += strspn(list, " \t");
+		if (strncasecmp(list, word, n) == 0 && (!list[n] || strchr(", \t", list[n])))
+			return true;
+	}
+	return false;
+}
+
+static int parse_field(char *line, struct http_request *rq, bool *has_length)
+{
+	char *value = strchr(line, ':');
+
+	if (!value)
+		return 400;
+	*value++ = '\0';
+	if (!is_token(line))
+		return 400;
+	value = trim(value);
+	if (strcasecmp(line, "Host") == 0) {
+		if (rq->host)
+			return 400;
+		rq->host = value;
+	} else if (strcasecmp(line, "Content-Length") == 0) {
+		if (*has_length)
+			return 400;
+		*has_length = true;
+		return parse_length(value, &rq->body_bytes);
+	} else if (strcasecmp(line, "Transfer-Encoding") == 0) {
+		return 501;
+	} else if (strcasecmp(line, "Connection") == 0) {
+		if (has_word(value, "close"))
+			rq->keep_alive = false;
+		else if (has_word(value, "keep-alive"))
+			rq->keep_alive = true;
+	}
+	return 0;
+}
+
+int http_parse(char *head, size_t n, struct http_request *rq)
+{
+	char *at = head, *end = head + n - 2, *line;
+	bool has_length = false;
+	int status;
+
+	*rq = (struct http_request){ .method = "", .path = "", .query = "" };
+	if (memchr(head, '\0', n) || !(line = next_line(&at)))
+		return 400;
+	status = parse_first(line, rq);
+	while (!status && at < end) {
+		line = next_line(&at);
+		status = line ? parse_field(line, rq, &has_length) : 400;
+	}
+	return status;
+}
+
+bool http_query(const struct http_request *rq, const char *name, char *out, size_t max)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = rq->query; *at; at += strcspn(at, "&"), at += *at == '&') {
+		size_t len = strcspn(at, "&");
+
+		if (len <= n || strncmp(at, name, n) != 0 || at[n] != '=')
+			continue;
+		len -= n + 1;
+		if (len >= max)
+			return false;
+		memcpy(out, at + n + 1, len);
+		out[len] = '\0';
+		return decode(out, true);
+	}
+	return false;
+}

@@ -1,0 +1,601 @@
+/*
+ * debug_http_test.c - the debug server, as a client sees it.
+ */
+/* test: procs */
+#include "debug_http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <goro.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "atomic.h"
+#include "await.h"
+#include "child.h"
+#include "test.h"
+
+/* ------------------------------------------------------------------- client */
+
+static int port;
+
+static void serve(void)
+{
+	CHECK_EQ(debug_http_serve(":0", &port), 0);
+	CHECK(port > 0);
+}
+
+static int connect_to(void)
+{
+	char address[32];
+	int fd;
+
+	snprintf(address, sizeof address, "127.0.0.1:%d", port);
+	fd = goro_dial("tcp", address, goro_now() + seconds(30));
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static char answer[4 << 20];
+static size_t answer_n;
+
+static const char *body_of(const char *text)
+{
+	const char *end = strstr(text, "\r\n\r\n");
+
+	CHECK(end);
+	return end + 4;
+}
+
+/* All until the server hangs up. */
+static const char *read_all(int fd)
+{
+	ssize_t n;
+
+	answer_n = 0;
+	goro_set_deadline(fd, goro_now() + seconds(50), GORO_FOREVER);
+	while ((n = goro_read(fd, answer + answer_n, sizeof answer - 1 - answer_n)) > 0)
+		answer_n += (size_t)n;
+	answer[answer_n] = '\0';
+	goro_close(fd);
+	return answer;
+}
+
+static const char *send_raw(const void *p, size_t n)
+{
+	int fd = connect_to();
+
+	goro_write_full(fd, p, n);
+	return read_all(fd);
+}
+
+static const char *ask(const char *request)
+{
+	return send_raw(request, strlen(request));
+}
+
+#define END " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+static int status_of(const char *text)
+{
+	int status = 0;
+
+	sscanf(text, "HTTP/1.1 %d", &status);
+	return status;
+}
+
+static const char *get(const char *path)
+{
+	char request[1024];
+
+	snprintf(request, sizeof request, "GET %s" END, path);
+	return ask(request);
+}
+
+/* -------------------------------------------------------------------- pages */
+
+GO_TEST(the_live_page_is_one_file)
+{
+	serve();
+	CHECK_EQ(status_of(get("/debug/")), 200);
+	CHECK_CONTAINS(answer, "Content-Type: text/html; charset=utf-8\r\n");
+	CHECK_CONTAINS(answer, "</html>");
+	CHECK(!strstr(answer, "src=\"http"));
+	CHECK(!strstr(answer, "href=\"http"));
+}
+
+static void waits(goro_chan *c)
+{
+	goro_chan_recv(c, NULL);
+}
+
+GO_TEST(figures_are_of_the_program)
+{
+	goro_chan *c = goro_chan_make(0, 0);
+
+	serve();
+	for (int i = 0; i < 17; i++)
+		go(waits, c);
+	AWAIT(strstr(get("/debug/stats.json"), "\"chan receive\":17"));
+	CHECK_CONTAINS(answer, "Content-Type: application/json\r\n");
+	CHECK_CONTAINS(answer, "\"procs\":[{\"id\":0,");
+	CHECK_CONTAINS(answer, "\"program\":\"");
+	CHECK_CONTAINS(get("/debug/metrics"), "goro_goroutines_waiting{reason=\"chan receive\"} 17\n");
+}
+
+/* Every line is a comment or "name{labels} number", and a histogram only grows. */
+static void check_metrics(char *text)
+{
+	double last = -1;
+	char *rest, name[128];
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *value = strrchr(line, ' '), *end;
+
+		CHECK(value);
+		if (line[0] == '#') {
+			CHECK(sscanf(line, "# HELP %100s", name) == 1 || sscanf(line, "# TYPE %100s", name) == 1);
+			continue;
+		}
+		CHECK(strspn(line, "abcdefghijklmnopqrstuvwxyz_") > 4);
+		double v = strtod(value + 1, &end);
+		CHECK(*end == '\0');
+		if (strstr(line, "_bucket{")) {
+			CHECK(v >= last);
+			last = v;
+		}
+	}
+	CHECK(last >= 0);
+}
+
+GO_TEST(metrics_are_prometheus_text)
+{
+	serve();
+	CHECK_EQ(status_of(get("/debug/metrics")), 200);
+	CHECK_CONTAINS(answer, "Content-Type: text/plain; version=0.0.4");
+	CHECK_CONTAINS(answer, "# TYPE goro_sched_latency_seconds histogram\n");
+	CHECK_CONTAINS(answer, "process_resident_memory_bytes ");
+	check_metrics((char *)(uintptr_t)body_of(answer));
+}
+
+GO_TEST(the_command_line)
+{
+	serve();
+	CHECK_EQ(status_of(get("/debug/pprof/cmdline")), 200);
+	CHECK_CONTAINS(body_of(answer), "debug_http_test");
+}
+
+__attribute__((noinline, used)) void named_function(void)
+{
+	NO_TAIL_CALL();
+}
+
+GO_TEST(symbols_by_address)
+{
+	char request[300], want[100];
+	int n;
+
+	serve();
+	CHECK_STR(body_of(get("/debug/pprof/symbol")), "num_symbols: 1\n");
+	snprintf(request, sizeof request, "/debug/pprof/symbol?%p+0x1", (void *)named_function);
+	snprintf(want, sizeof want, "num_symbols: 1\n%p named_function\n", (void *)named_function);
+	CHECK_STR(body_of(get(request)), want);
+	n = snprintf(want, sizeof want, "%p+0x2", (void *)named_function);
+	snprintf(request, sizeof request, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\n"
+	         "Connection: close\r\nContent-Length: %d\r\n\r\n%s", n, want);
+	CHECK_CONTAINS(body_of(ask(request)), " named_function\n");
+}
+
+GO_TEST(the_index_links_to_what_there_is)
+{
+	serve();
+	CHECK_EQ(status_of(get("/debug/pprof/")), 200);
+	CHECK_CONTAINS(answer, "<a href=\"goroutine");
+	CHECK_EQ(status_of(get("/debug/pprof")), 301);
+	CHECK_CONTAINS(answer, "Location: /debug/pprof/\r\n");
+	CHECK_EQ(status_of(get("/")), 301);
+	CHECK_CONTAINS(answer, "Location: /debug/\r\n");
+}
+
+GO_TEST(stacks_of_all_goroutines)
+{
+	serve();
+	go(waits, goro_chan_make(0, 0));
+	AWAIT(strstr(get("/debug/pprof/goroutine?debug=2"), " [chan receive]:\n"));
+	CHECK_CONTAINS(answer, "Content-Type: text/plain; charset=utf-8\r\n");
+	CHECK_CONTAINS(answer, "waits(...)");
+}
+
+GO_TEST(unknown_pages_and_profiles)
+{
+	serve();
+	CHECK_EQ(status_of(get("/nothing")), 404);
+	CHECK_EQ(status_of(get("/debug/nothing")), 404);
+	CHECK_EQ(status_of(get("/debug/pprof/nothing")), 404);
+	CHECK_CONTAINS(answer, "X-Go-Pprof: 1\r\n");
+	CHECK_CONTAINS(body_of(answer), "Unknown profile\n");
+}
+
+/* ----------------------------------------------------------------- the protocol */
+
+GO_TEST(head_is_get_without_the_body)
+{
+	serve();
+	CHECK_EQ(status_of(ask("HEAD /debug/" END)), 200);
+	CHECK(strstr(answer, "Content-Length: "));
+	CHECK(!strstr(answer, "Content-Length: 0\r"));
+	CHECK_STR(body_of(answer), "");
+}
+
+GO_TEST(other_methods_are_refused)
+{
+	serve();
+	CHECK_EQ(status_of(ask("DELETE /debug/" END)), 405);
+	CHECK_CONTAINS(answer, "Allow: GET, HEAD\r\n");
+	CHECK_EQ(status_of(ask("POST /debug/metrics" END)), 405);
+}
+
+GO_TEST(malformed_requests_are_refused)
+{
+	static const struct {
+		int status;
+		const char *request;
+	} bad[] = {
+		{ 400, "\r\n\r\nhello\r\n\r\n" },
+		{ 400, "GET /debug/\r\n\r\n" },
+		{ 400, "GET debug HTTP/1.1\r\n\r\n" },
+		{ 400, "G@T /debug/ HTTP/1.1\r\n\r\n" },
+		{ 400, "GET /%zz HTTP/1.1\r\n\r\n" },
+		{ 400, "GET /%00 HTTP/1.1\r\n\r\n" },
+		{ 400, "GET /% HTTP/1.1\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nno colon\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nA : b\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\nHost: localhost\r\n\r\n" },
+		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nContent-Length: 9999999999999999999999\r\n\r\n" },
+		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" },
+		{ 501, "POST /debug/pprof/symbol HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 505, "GET / HTTP/2.0\r\n\r\n" },
+		{ 505, "GET / HTTP/1.9\r\n\r\n" },
+	};
+
+	serve();
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		ask(bad[i].request);
+		if (status_of(answer) != bad[i].status)
+			FAIL("%s: %.60s, not %d", bad[i].request, answer, bad[i].status);
+	}
+	CHECK_EQ(status_of(send_raw("GET / HTTP/1.1\r\nA: \0\r\n\r\n", 25)), 400);
+	CHECK_EQ(status_of(get("/debug/")), 200);
+}
+
+GO_TEST(a_long_head_is_refused)
+{
+	static char request[20 << 10];
+
+	serve();
+	memset(request, 'a', sizeof request);
+	memcpy(request, "GET /", 5);
+	CHECK_EQ(status_of(send_raw(request, sizeof request)), 431);
+}
+
+GO_TEST(names_that_lead_here_are_refused)
+{
+	serve();
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")), 403);
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: 127.0.0.1.example:80\r\n"
+	                       "Connection: close\r\n\r\n")), 403);
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: [::1]:80\r\n"
+	                       "Connection: close\r\n\r\n")), 200);
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.0\r\n\r\n")), 200);
+	CHECK_EQ(status_of(ask("GET http://127.0.0.1/debug/metrics HTTP/1.1\r\nHost: 127.0.0.1:99\r\n"
+	                       "Connection: close\r\n\r\n")), 200);
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+GO_TEST(connections_are_kept)
+{
+	serve();
+	ask("GET /debug/pprof/cmdline HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	    "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	    "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n0x1"
+	    "GET /debug/pprof/symbol" END);
+	CHECK_EQ(count(answer, "HTTP/1.1 200 OK\r\n"), 4);
+	CHECK_EQ(count(answer, "num_symbols: 1\n"), 2);
+}
+
+/* A byte at a time, and in halves of what belongs together. */
+GO_TEST(requests_that_come_in_pieces)
+{
+	const char *request = "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+	                      "Content-Length: 3\r\n\r\n0x1";
+	int fd;
+
+	serve();
+	fd = connect_to();
+	for (const char *at = request; *at; at++) {
+		goro_write_full(fd, at, 1);
+		goro_sleep(GORO_MILLISECOND / 10);
+	}
+	CHECK_EQ(status_of(read_all(fd)), 200);
+}
+
+GO_TEST(too_many_connections)
+{
+	enum { N = 64 };
+	int fd[N];
+
+	serve();
+	for (int i = 0; i < N; i++) {
+		char byte;
+
+		fd[i] = connect_to();
+		goro_write_full(fd[i], "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 43);
+		CHECK_EQ(goro_read(fd[i], &byte, 1), 1);	/* it is being served */
+		if (i >= 31)		/* they are scarce: it has been hung up on */
+			break;
+	}
+	/* Those who say nothing take the rest. */
+	for (int i = 32; i < N; i++) {
+		fd[i] = connect_to();
+		goro_write_full(fd[i], "GET", 3);
+	}
+	AWAIT(status_of(get("/debug/pprof/cmdline")) == 503);
+	for (int i = 32; i < N; i++)
+		goro_close(fd[i]);
+	AWAIT(status_of(get("/debug/pprof/cmdline")) == 200);
+}
+
+/* ------------------------------------------------------------------ robustness */
+
+static void ask_garbage(uint64_t seed, goro_waitgroup *wg)
+{
+	char request[] = "GET /debug/pprof/symbol?0x1+0x2 HTTP/1.1\r\nHost: localhost\r\n"
+	                 "Connection: keep-alive\r\nContent-Length: 5\r\n\r\n12345";
+	char sink[512];
+	int fd = connect_to();
+
+	for (int i = 0; i < 1 + (int)(seed % 7); i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		request[(seed >> 33) % (sizeof request - 1)] = (char)(seed >> 25);
+	}
+	goro_set_deadline(fd, goro_now() + 20 * GORO_MILLISECOND, goro_now() + seconds(5));
+	goro_write_full(fd, request, (seed >> 40) % sizeof request);
+	if (seed >> 63)
+		while (goro_read(fd, sink, sizeof sink) > 0)
+			;
+	goro_close(fd);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(garbage_does_no_harm)
+{
+	goro_waitgroup wg = { 0 };
+
+	serve();
+	for (int round = 0; round < SCALED(100); round++) {
+		goro_waitgroup_add(&wg, 10);
+		for (int i = 0; i < 10; i++)
+			go(ask_garbage, (uint64_t)(round * 10 + i) * 7919, &wg);
+		goro_waitgroup_wait(&wg);
+	}
+	AWAIT(status_of(get("/debug/")) == 200);
+}
+
+static uint32_t stop;
+
+static void starts_and_ends(void)
+{
+	while (!load_relaxed(&stop))
+		goro_gosched();
+}
+
+static void asks(goro_waitgroup *wg)
+{
+	static const char *const request[] = { "GET /debug/stats.json" END, "GET /debug/metrics" END,
+		"GET /debug/pprof/goroutine?debug=2" END };
+	char sink[4096];
+
+	for (int i = 0; i < 30; i++) {
+		int fd = connect_to();
+
+		goro_write_full(fd, request[i % 3], strlen(request[i % 3]));
+		CHECK(goro_read(fd, sink, sizeof sink) > 12);
+		CHECK(memcmp(sink, "HTTP/1.1 200", 12) == 0);
+		while (goro_read(fd, sink, sizeof sink) > 0)
+			;
+		goro_close(fd);
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(many_ask_while_the_program_runs)
+{
+	goro_waitgroup wg = { 0 };
+
+	serve();
+	for (int i = 0; i < 20; i++)
+		go(starts_and_ends);
+	goro_waitgroup_add(&wg, 8);
+	for (int i = 0; i < 8; i++)
+		go(asks, &wg);
+	goro_waitgroup_wait(&wg);
+	store_relaxed(&stop, 1);
+}
+
+/* ------------------------------------------------------------------- addresses */
+
+GO_TEST(addresses)
+{
+	char path[] = "/tmp/goro-debug-XXXXXX", address[64];
+	int other;
+
+	CHECK_EQ(goro_debug_serve(NULL), -EINVAL);
+	CHECK_EQ(goro_debug_serve(""), -EINVAL);
+	CHECK_EQ(goro_debug_serve("localhost"), -EINVAL);
+	CHECK_EQ(goro_debug_serve("127.0.0.1:99999"), -EINVAL);
+	serve();
+	snprintf(address, sizeof address, "%d", port);
+	CHECK_EQ(goro_debug_serve(address), -EADDRINUSE);
+	CHECK_EQ(debug_http_serve("0.0.0.0:0", &other), 0);
+	CHECK(other > 0 && other != port);
+
+	close(mkstemp(path));
+	unlink(path);
+	snprintf(address, sizeof address, "unix:%s", path);
+	CHECK_EQ(goro_debug_serve(address), 0);
+	CHECK_EQ(goro_debug_serve(address), -EADDRINUSE);
+	int fd = goro_dial("unix", path, goro_now() + seconds(10));
+	CHECK(fd >= 0);
+	goro_write_full(fd, "GET /debug/pprof/symbol" END, strlen("GET /debug/pprof/symbol" END));
+	CHECK_STR(body_of(read_all(fd)), "num_symbols: 1\n");
+	unlink(path);
+}
+
+/* What a process that has ended has left is no hindrance. */
+GO_TEST(a_socket_that_was_left_is_replaced)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	char path[] = "/tmp/goro-debug-XXXXXX", address[64];
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	close(mkstemp(path));
+	unlink(path);
+	memcpy(sa.sun_path, path, sizeof path);
+	CHECK_EQ(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+	close(fd);
+	snprintf(address, sizeof address, "unix:%s", path);
+	CHECK_EQ(goro_debug_serve(address), 0);
+	unlink(path);
+}
+
+/* Only this machine: another address of it does not answer. */
+GO_TEST(without_a_host_it_is_on_the_loopback_interface)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	bool other = false;
+
+	serve();
+	sa.sin_port = htons((uint16_t)port);
+	inet_pton(AF_INET, "127.0.0.2", &sa.sin_addr);	/* bound to 127.0.0.1 itself */
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	other = connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0;
+	close(fd);
+	CHECK(!other);
+}
+
+/* ------------------------------------------------------------- and the program */
+
+GO_TEST(the_server_is_not_the_programs)
+{
+	uint64_t mark = goro_leak_mark();
+	int fd;
+
+	serve();
+	fd = connect_to();
+	goro_write_full(fd, "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 43);
+	goro_read(fd, answer, 100);
+	CHECK_EQ(goro_num_goroutine(), 1);
+	CHECK_EQ(goro_leak_check(mark, 0, stderr), 0);
+}
+
+/* From a plain thread, without goro_run. */
+TEST(plain_threads_serve)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	serve();
+	sa.sin_port = htons((uint16_t)port);
+	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK_EQ(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+	CHECK_EQ(write(fd, "GET /debug/pprof/symbol" END, strlen("GET /debug/pprof/symbol" END)),
+	         (ssize_t)strlen("GET /debug/pprof/symbol" END));
+	CHECK_EQ(status_of(read_all(fd)), 200);
+}
+
+/* A socket without a file, of this test alone. */
+static char private_name[32], private_address[64];
+
+static void make_private(void)
+{
+	snprintf(private_name, sizeof private_name, "@goro-debug-%d", (int)getpid());
+	snprintf(private_address, sizeof private_address, "unix:%s", private_name);
+}
+
+/* All asleep: with somebody who can look at it that is no reason to end. */
+static void all_asleep(void)
+{
+	goro_debug_serve(private_address);
+	goro_chan_recv(goro_chan_make(0, 0), NULL);
+}
+
+static void look_and_end(void)
+{
+	int fd;
+
+	while ((fd = goro_dial("unix", private_name, goro_now() + seconds(10))) < 0)
+		goro_sleep(GORO_MILLISECOND);
+	goro_write_full(fd, "GET /debug/pprof/goroutine?debug=2" END,
+	                strlen("GET /debug/pprof/goroutine?debug=2" END));
+	read_all(fd);
+	CHECK_CONTAINS(answer, "[chan receive]:\n");
+	CHECK_CONTAINS(answer, "all_asleep(...)");
+}
+
+TEST(a_program_that_sleeps_can_be_looked_at)
+{
+	pid_t pid;
+
+	make_private();
+	pid = fork();
+	if (pid == 0) {
+		program = all_asleep;
+		child();
+	}
+	run(look_and_end);
+	CHECK_EQ(o.status, 0);
+	kill(pid, SIGKILL);
+}
+
+/* An unmodified program. */
+static void asked_by_the_environment(void)
+{
+	int fd;
+
+	while ((fd = goro_dial("unix", private_name, goro_now() + seconds(10))) < 0)
+		goro_sleep(GORO_MILLISECOND);
+	goro_write_full(fd, "GET /debug/pprof/symbol" END, strlen("GET /debug/pprof/symbol" END));
+	CHECK_EQ(status_of(read_all(fd)), 200);
+}
+
+static void does_nothing(void)
+{
+}
+
+TEST(the_environment_asks_for_it)
+{
+	make_private();
+	setenv("GORO_DEBUG_SERVE", private_address, 1);
+	run(asked_by_the_environment);
+	CHECK_EQ(o.status, 0);
+	setenv("GORO_DEBUG_SERVE", "0", 1);
+	run(does_nothing);
+	CHECK_EQ(o.status, 0);
+	setenv("GORO_DEBUG_SERVE", "nowhere", 1);
+	run(does_nothing);
+	CHECK_EQ(o.status, 0);
+}
