@@ -582,6 +582,7 @@ GORO_API void goro_profile_block_rate(int64_t ns);
 /* Switches the mutex profile on, off with 0: one in rate contended unlocks is counted
  * (runtime.SetMutexProfileFraction). What it was; rate < 0 only asks. */
 GORO_API int goro_profile_mutex_fraction(int rate);
+
 /* Serves net/http/pprof, figures for Prometheus (/debug/metrics) and a live page on
  * http://ADDRESS/debug/. The address is "host:port"; ":port" or "port" alone is on the
  * loopback interface, "0.0.0.0:port" on all; or "unix:path". It is to be kept from those who

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile.h"
 #include "symbol.h"
 
 /* As Go's serveError. */
@@ -68,10 +69,75 @@ static void symbol(const struct http_request *rq, struct reply *rp)
 
 /* ------------------------------------------------------------------ profiles */
 
+/* debug=0: as pprof reads it; 1: a stack once, with how many there are. */
+static void binary(const char *name, struct reply *rp)
+{
+	struct bytes bytes;
+	int error = profile_encode(name, &bytes);
+
+	if (error) {
+		fail(rp, 500, "cannot make the profile");
+		return;
+	}
+	rp->type = "application/octet-stream";
+	rp->filename = name;
+	fwrite(bytes.at, 1, bytes.n, rp->out);
+	bytes_free(&bytes);
+}
+
 static void goroutine(const struct http_request *rq, struct reply *rp)
 {
-	(void)rq;
-	goro_dump(rp->out);
+	int debug = query_int(rq, "debug");
+	struct profile_table t;
+
+	if (debug == 0) {
+		binary("goroutine", rp);
+	} else if (debug == 1) {
+		profile_goroutines_take(&(struct profile_choice){ .type = "goroutine" }, &t);
+		profile_text_counts(rp->out, "goroutine", &t);
+		profile_table_free(&t);
+	} else {
+		goro_dump(rp->out);
+	}
+}
+
+static void threadcreate(const struct http_request *rq, struct reply *rp)
+{
+	struct profile_table t;
+
+	if (query_int(rq, "debug") == 0) {
+		binary("threadcreate", rp);
+		return;
+	}
+	profile_threadcreate_take(&t);
+	profile_text_counts(rp->out, "threadcreate", &t);
+	profile_table_free(&t);
+}
+
+static void block(const struct http_request *rq, struct reply *rp)
+{
+	struct profile_table t;
+
+	if (query_int(rq, "debug") == 0) {
+		binary("block", rp);
+		return;
+	}
+	profile_block_take(&t);
+	profile_text_delays(rp->out, "contention", &t);
+	profile_table_free(&t);
+}
+
+static void mutex(const struct http_request *rq, struct reply *rp)
+{
+	struct profile_table t;
+
+	if (query_int(rq, "debug") == 0) {
+		binary("mutex", rp);
+		return;
+	}
+	profile_mutex_take(&t);
+	profile_text_delays(rp->out, "mutex", &t);
+	profile_table_free(&t);
 }
 
 /* ------------------------------------------------------------------ the index */
@@ -82,7 +148,14 @@ static const struct entry {
 	const char *query;	/* that the index links to */
 	const char *text;
 } entries[] = {
-	{ "goroutine", goroutine, "?debug=2", "Stacks of all goroutines." },
+	{ "block", block, "?debug=1",
+	  "Where goroutines waited. Switched on by <code>goro_profile_block_rate</code>." },
+	{ "goroutine", goroutine, "?debug=1",
+	  "Where all goroutines are; <a href=\"goroutine?debug=2\">one by one</a>." },
+	{ "mutex", mutex, "?debug=1",
+	  "Who held locks that others waited for. Switched on by "
+	  "<code>goro_profile_mutex_fraction</code>." },
+	{ "threadcreate", threadcreate, "?debug=1", "Who made the threads." },
 	{ "cmdline", cmdline, "", "The command line of the program." },
 	{ "symbol", symbol, NULL, NULL },
 };
@@ -100,7 +173,8 @@ static void index_page(struct reply *rp)
 			fprintf(rp->out, "<tr><td><a href=\"%s%s\">%s</a></td><td>%s</td></tr>\n",
 			        entries[i].name, entries[i].query, entries[i].name, entries[i].text);
 	fputs("</table>\n<p><a href=\"/debug/\">Live page</a> &middot; "
-	      "<a href=\"goroutine?debug=2\">full goroutine stack dump</a></p>\n</body></html>\n",
+	      "<a href=\"goroutine?debug=2\">full goroutine stack dump</a></p>\n"
+	      "<p>As <code>go tool pprof</code> reads them: without <code>?debug</code>.</p>\n</body></html>\n",
 	      rp->out);
 }
 
@@ -118,5 +192,4 @@ void page_pprof(const struct http_request *rq, struct reply *rp)
 			return;
 		}
 	fail(rp, 404, "Unknown profile");
-	(void)query_int;
 }

@@ -4,6 +4,8 @@
 #ifndef GORO_PROFILE_H
 #define GORO_PROFILE_H
 
+#include <stdio.h>
+
 #include "bytes.h"
 #include "pprof_proto.h"
 
@@ -35,11 +37,21 @@ struct profile_choice {
 };
 int profile_goroutines(const struct profile_choice *choice, struct bytes *out);
 int profile_goroutine(struct bytes *out);
+/* What they are made of, for the caller to free. */
+void profile_goroutines_take(const struct profile_choice *choice, struct profile_table *now);
+void profile_threadcreate_take(struct profile_table *now);
 int profile_threadcreate(struct bytes *out);
 
 /* ---- profile_block.c */
 
 int profile_block(struct bytes *out);
 int profile_mutex(struct bytes *out);
+void profile_block_take(struct profile_table *now);
+void profile_mutex_take(struct profile_table *now);
+
+/* ---- profile_text.c: for people to read */
+
+void profile_text_counts(FILE *out, const char *name, const struct profile_table *t);
+void profile_text_delays(FILE *out, const char *title, const struct profile_table *t);
 
 #endif

@@ -130,20 +130,37 @@ int goro_profile_mutex_fraction(int rate)
 
 /* ---------------------------------------------------------------- profiles */
 
+static void take(struct events *e, struct profile_table *now)
+{
+	struct m *mp = rt_enter();
+
+	*now = (struct profile_table){ .bytes_max = 0 };
+	lock_acquire(&e->lock);
+	profile_table_copy(now, &e->table);
+	lock_release(&e->lock);
+	rt_exit(mp);
+}
+
+void profile_block_take(struct profile_table *now)
+{
+	take(&blocked, now);
+}
+
+void profile_mutex_take(struct profile_table *now)
+{
+	take(&charged, now);
+}
+
 static int encode(struct events *e, struct bytes *out)
 {
 	static const struct pprof_kind kind = {
 		.type = { { "contentions", "count" }, { "delay", "nanoseconds" } }, .types = 2,
 		.period_type = { "contentions", "count" }, .period = 1,
 	};
-	struct profile_table now = { .bytes_max = 0 };
-	struct m *mp = rt_enter();
+	struct profile_table now;
 	int error;
 
-	lock_acquire(&e->lock);
-	profile_table_copy(&now, &e->table);
-	lock_release(&e->lock);
-	rt_exit(mp);
+	take(e, &now);
 	error = profile_of_table(&kind, &now, out);
 	profile_table_free(&now);
 	return error;

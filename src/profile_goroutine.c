@@ -88,12 +88,20 @@ static int encode(const char *type, struct profile_table *t, struct bytes *out)
 	return error;
 }
 
-int profile_goroutines(const struct profile_choice *choice, struct bytes *out)
+void profile_goroutines_take(const struct profile_choice *choice, struct profile_table *now)
 {
 	struct gathering t = { .table.bytes_max = TABLE_BYTES_MAX, .choice = choice };
 
 	gather(&t);
-	return encode(choice->type, &t.table, out);
+	*now = t.table;
+}
+
+int profile_goroutines(const struct profile_choice *choice, struct bytes *out)
+{
+	struct profile_table now;
+
+	profile_goroutines_take(choice, &now);
+	return encode(choice->type, &now, out);
 }
 
 int profile_goroutine(struct bytes *out)
@@ -119,7 +127,7 @@ static TOOL_RACY bool is_plain(const struct m *mp)
 	return peek(&mp->is_foreign);
 }
 
-int profile_threadcreate(struct bytes *out)
+void profile_threadcreate_take(struct profile_table *now)
 {
 	struct profile_table t = { .bytes_max = TABLE_BYTES_MAX };
 
@@ -131,5 +139,13 @@ int profile_threadcreate(struct bytes *out)
 		add_thread(&t, is_plain(mp) ? (void *)foreign_attach : (void *)m_make,
 		           load_relaxed(&mp->made_at));
 	}
-	return encode("threadcreate", &t, out);
+	*now = t;
+}
+
+int profile_threadcreate(struct bytes *out)
+{
+	struct profile_table now;
+
+	profile_threadcreate_take(&now);
+	return encode("threadcreate", &now, out);
 }

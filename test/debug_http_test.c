@@ -106,9 +106,10 @@ GO_TEST(the_live_page_is_one_file)
 	CHECK(!strstr(answer, "href=\"http"));
 }
 
-static void waits(goro_chan *c)
+SEEN static void waits(goro_chan *c)
 {
 	goro_chan_recv(c, NULL);
+	NO_TAIL_CALL();
 }
 
 GO_TEST(figures_are_of_the_program)
@@ -206,6 +207,41 @@ GO_TEST(stacks_of_all_goroutines)
 	AWAIT(strstr(get("/debug/pprof/goroutine?debug=2"), " [chan receive]:\n"));
 	CHECK_CONTAINS(answer, "Content-Type: text/plain; charset=utf-8\r\n");
 	CHECK_CONTAINS(answer, "waits(...)");
+}
+
+/* For people, each stack once. */
+GO_TEST(stacks_with_their_numbers)
+{
+	goro_chan *c = goro_chan_make(0, 0);
+
+	serve();
+	for (int i = 0; i < 23; i++)
+		go(waits, c);
+	AWAIT(strstr(get("/debug/pprof/goroutine?debug=1"), "\n23 @ 0x"));
+	CHECK_CONTAINS(body_of(answer), "goroutine profile: total ");
+	CHECK_CONTAINS(answer, "\twaits+0x");
+	CHECK_CONTAINS(answer, "debug_http_test.c:");
+	CHECK_CONTAINS(body_of(get("/debug/pprof/threadcreate?debug=1")), "threadcreate profile: total ");
+	CHECK_CONTAINS(body_of(get("/debug/pprof/block?debug=1")), "--- contention:\ncycles/second=");
+	CHECK_CONTAINS(body_of(get("/debug/pprof/mutex?debug=1")), "--- mutex:\ncycles/second=");
+}
+
+/* For pprof: what it makes of them is tested by debug_pprof_test.sh. */
+GO_TEST(profiles_are_compressed_files)
+{
+	static const char *const name[] = { "goroutine", "block", "mutex", "threadcreate" };
+
+	serve();
+	for (int i = 0; i < 4; i++) {
+		char path[64], want[64];
+
+		snprintf(path, sizeof path, "/debug/pprof/%s", name[i]);
+		CHECK_EQ(status_of(get(path)), 200);
+		snprintf(want, sizeof want, "attachment; filename=\"%s\"\r\n", name[i]);
+		CHECK_CONTAINS(answer, want);
+		CHECK_CONTAINS(answer, "Content-Type: application/octet-stream\r\n");
+		CHECK(memcmp(body_of(answer), "\x1f\x8b", 2) == 0);
+	}
 }
 
 GO_TEST(unknown_pages_and_profiles)
@@ -309,12 +345,12 @@ static size_t count(const char *text, const char *what)
 GO_TEST(connections_are_kept)
 {
 	serve();
-	ask("GET /debug/pprof/cmdline HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	ask("GET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	    "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	    "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n0x1"
 	    "GET /debug/pprof/symbol" END);
 	CHECK_EQ(count(answer, "HTTP/1.1 200 OK\r\n"), 4);
-	CHECK_EQ(count(answer, "num_symbols: 1\n"), 2);
+	CHECK_EQ(count(answer, "num_symbols: 1\n"), 3);
 }
 
 /* A byte at a time, and in halves of what belongs together. */
@@ -537,10 +573,11 @@ static void make_private(void)
 }
 
 /* All asleep: with somebody who can look at it that is no reason to end. */
-static void all_asleep(void)
+SEEN static void all_asleep(void)
 {
 	goro_debug_serve(private_address);
 	goro_chan_recv(goro_chan_make(0, 0), NULL);
+	NO_TAIL_CALL();
 }
 
 static void look_and_end(void)

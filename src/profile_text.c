@@ -1,0 +1,126 @@
+/*
+ * profile_text.c - profiles for people to read: what Go's pprof writes with debug=1.
+ *
+ *	goroutine profile: total 12
+ *	10 @ 0x55d0c0a3 0x55d0b1f0
+ *	#	0x55d0c0a2	goro_chan_recv+0x42	/home/me/goro/src/chan.c:206
+ *	#	0x55d0b1ef	worker+0x1f	/home/me/prog.c:12
+ *
+ * Stacks are the program's part of them, the most frequent (or longest) first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame.h"
+#include "profile.h"
+
+struct sorted {
+	const struct profile_record **at;
+	size_t n;
+};
+
+static void collect(const struct profile_record *r, void *arg)
+{
+	struct sorted *s = arg;
+
+	s->at[s->n++] = r;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct profile_record *x = *(const struct profile_record *const *)a;
+	const struct profile_record *y = *(const struct profile_record *const *)b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
+}
+
+/* What a frame's address names is before it, except where it stands now. */
+static uintptr_t address_of(const struct profile_record *r, uint32_t i)
+{
+	return r->pc[i] - (i > 0);
+}
+
+/* The frames [*first, *end) are the program's. */
+static void program_part(const struct profile_record *r, uint32_t *first, uint32_t *end)
+{
+	struct symbol sym;
+
+	*first = 0;
+	*end = r->n;
+	for (uint32_t i = 0; r->in_call && i < r->n && i < FRAMES_OF_RUNTIME; i++)
+		if (symbol_find(address_of(r, i), &sym) && frame_is_api(&sym)) {
+			*first = i;
+			break;
+		}
+	while (*end > *first + 1 && symbol_find(address_of(r, *end - 1), &sym) &&
+	       frame_is_beginning(address_of(r, *end - 1), &sym))
+		--*end;
+}
+
+static void put_frame(FILE *out, uintptr_t pc)
+{
+	struct symbol sym = { .function = "" };
+
+	symbol_find(pc, &sym);
+	fprintf(out, "#\t%#zx\t%.*s+%#zx", (size_t)pc,
+	        sym.function[0] ? (int)frame_name_length(&sym) : 1,
+	        sym.function[0] ? sym.function : "?", (size_t)sym.offset);
+	if (sym.file[0])
+		fprintf(out, "\t%s:%d", sym.file, (int)sym.line);
+	else if (sym.module[0])
+		fprintf(out, "\t%s", sym.module);
+	putc('\n', out);
+}
+
+static void put_record(FILE *out, const struct profile_record *r, bool timed)
+{
+	uint32_t first, end;
+
+	program_part(r, &first, &end);
+	if (timed)
+		fprintf(out, "%lld ", (long long)r->total);
+	fprintf(out, "%llu @", (unsigned long long)(r->count + 0.5));
+	for (uint32_t i = first; i < end; i++)
+		fprintf(out, " %#zx", (size_t)r->pc[i]);
+	putc('\n', out);
+	if (r->name[0])
+		fprintf(out, "# name: %s\n", r->name);
+	for (uint32_t i = first; i < end; i++)
+		put_frame(out, address_of(r, i));
+	putc('\n', out);
+}
+
+static void put_all(FILE *out, const struct profile_table *t, bool timed)
+{
+	struct sorted s = { .at = malloc((t->records + 1) * sizeof *s.at) };
+
+	if (!s.at)
+		return;
+	profile_table_each(t, collect, &s);
+	qsort(s.at, s.n, sizeof *s.at, longest_first);
+	for (size_t i = 0; i < s.n; i++)
+		put_record(out, s.at[i], timed);
+	free(s.at);
+}
+
+static void sum(const struct profile_record *r, void *arg)
+{
+	*(double *)arg += r->count;
+}
+
+void profile_text_counts(FILE *out, const char *name, const struct profile_table *t)
+{
+	double total = 0;
+
+	profile_table_each(t, sum, &total);
+	fprintf(out, "%s profile: total %.0f\n", name, total);
+	put_all(out, t, false);
+}
+
+void profile_text_delays(FILE *out, const char *title, const struct profile_table *t)
+{
+	fprintf(out, "--- %s:\ncycles/second=1000000000\n", title);
+	put_all(out, t, true);
+}

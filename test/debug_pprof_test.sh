@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# go tool pprof reads the debug server's profiles, by its address alone.
+set -eu
+go=$(command -v go || ls /usr/lib/go*/bin/go 2>/dev/null | tail -1) || true
+[ -n "$go" ] || { echo "needs go"; exit 77; }
+"$go" tool pprof -h >/dev/null 2>&1 || "$go" tool -n pprof >/dev/null 2>&1 || { echo "needs go tool pprof"; exit 77; }
+[ -z "$TEST_LAUNCHER" ] || { echo "runs elsewhere"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"; [ -z "${pid-}" ] || kill "$pid" 2>/dev/null || true' EXIT
+
+cat >"$work/prog.c" <<'C'
+#include <goro.h>
+#include <unistd.h>
+
+__attribute__((noipa)) static void waits_here(goro_chan *c)
+{
+	goro_chan_recv(c, NULL);
+	__asm__ volatile("");
+}
+
+static int start(int argc, char **argv)
+{
+	goro_chan *c = goro_chan_make(0, 0);
+
+	(void)argc, (void)argv;
+	for (int i = 0; i < 42; i++)
+		go(waits_here, c);
+	goro_sleep(100 * GORO_SECOND);
+	return 0;
+}
+GORO_MAIN(start)
+C
+$CC -O1 -g -I"$SOURCE_DIR/include" "$work/prog.c" "$BUILD_DIR/libgoro.a" -lpthread -o "$work/prog"
+GORO_DEBUG_SERVE=0 "$work/prog" 2>"$work/err" &
+pid=$!
+for _ in $(seq 100); do
+	port=$(sed -n 's/^goro: debug server on port \([0-9]*\).*/\1/p' "$work/err")
+	[ -z "$port" ] || break
+	sleep 0.1
+done
+[ -n "$port" ] || { echo "no server: $(cat "$work/err")"; exit 1; }
+
+export PPROF_TMPDIR=$work HOME=$work
+"$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/goroutine" >"$work/top" 2>&1 || {
+	cat "$work/top"; exit 1; }
+grep -q ' 42 .*waits_here' "$work/top" || { cat "$work/top"; echo "no 42 at waits_here"; exit 1; }
