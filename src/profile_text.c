@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backtrace.h"
 #include "frame.h"
 #include "profile.h"
 
@@ -43,7 +44,7 @@ static uintptr_t address_of(const struct profile_record *r, uint32_t i)
 }
 
 /* The frames [*first, *end) are the program's. */
-static void program_part(const struct profile_record *r, uint32_t *first, uint32_t *end)
+static void program_frames(const struct profile_record *r, uint32_t *first, uint32_t *end)
 {
 	struct symbol sym;
 
@@ -57,6 +58,19 @@ static void program_part(const struct profile_record *r, uint32_t *first, uint32
 	while (*end > *first + 1 && symbol_find(address_of(r, *end - 1), &sym) &&
 	       frame_is_beginning(address_of(r, *end - 1), &sym))
 		--*end;
+}
+
+/* What is left of the stacks, as addresses of instructions: some have become the same. */
+static void trim(const struct profile_record *r, void *arg)
+{
+	uintptr_t address[BACKTRACE_MAX];
+	struct profile_key key = { .pc = address, .name = r->name, .id = r->id };
+	uint32_t first, end;
+
+	program_frames(r, &first, &end);
+	for (uint32_t i = first; i < end && key.n < BACKTRACE_MAX; i++)
+		address[key.n++] = address_of(r, i);
+	profile_table_add(arg, &key, r->count, r->total);
 }
 
 static void put_frame(FILE *out, uintptr_t pc)
@@ -76,33 +90,34 @@ static void put_frame(FILE *out, uintptr_t pc)
 
 static void put_record(FILE *out, const struct profile_record *r, bool timed)
 {
-	uint32_t first, end;
-
-	program_part(r, &first, &end);
 	if (timed)
 		fprintf(out, "%lld ", (long long)r->total);
 	fprintf(out, "%llu @", (unsigned long long)(r->count + 0.5));
-	for (uint32_t i = first; i < end; i++)
+	for (uint32_t i = 0; i < r->n; i++)
 		fprintf(out, " %#zx", (size_t)r->pc[i]);
 	putc('\n', out);
 	if (r->name[0])
 		fprintf(out, "# name: %s\n", r->name);
-	for (uint32_t i = first; i < end; i++)
-		put_frame(out, address_of(r, i));
+	for (uint32_t i = 0; i < r->n; i++)
+		put_frame(out, r->pc[i]);
 	putc('\n', out);
 }
 
 static void put_all(FILE *out, const struct profile_table *t, bool timed)
 {
-	struct sorted s = { .at = malloc((t->records + 1) * sizeof *s.at) };
+	struct profile_table trimmed = { .bytes_max = SIZE_MAX / 2 };
+	struct sorted s = { .n = 0 };
 
-	if (!s.at)
-		return;
-	profile_table_each(t, collect, &s);
-	qsort(s.at, s.n, sizeof *s.at, longest_first);
+	profile_table_each(t, trim, &trimmed);
+	s.at = malloc((trimmed.records + 1) * sizeof *s.at);
+	if (s.at) {
+		profile_table_each(&trimmed, collect, &s);
+		qsort(s.at, s.n, sizeof *s.at, longest_first);
+	}
 	for (size_t i = 0; i < s.n; i++)
 		put_record(out, s.at[i], timed);
 	free(s.at);
+	profile_table_free(&trimmed);
 }
 
 static void sum(const struct profile_record *r, void *arg)
