@@ -46,6 +46,7 @@
 #include "restart.h"
 #include "runq.h"
 #include "runtime.h"
+#include "sigchain.h"
 #include "signal_notify.h"
 
 #ifndef AT_MINSIGSTKSZ
@@ -186,7 +187,7 @@ static int find_delicate(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-TOOL_RACY static bool is_delicate(uintptr_t pc)
+TOOL_RACY bool preempt_is_delicate(uintptr_t pc)
 {
 	for (int i = 0; i < delicate_n; i++)
 		if (pc >= delicate[i].start && pc < delicate[i].end)
@@ -204,7 +205,7 @@ static bool may_stop(struct m *mp, const void *ucontext)
 	unwind_regs_from_ucontext(&regs, ucontext);
 	if (load_relaxed(&mp->p->heir))
 		return convoy_may_pass_on(&regs);
-	if (!is_delicate(regs.reg[UNWIND_PC]))
+	if (!preempt_is_delicate(regs.reg[UNWIND_PC]))
 		return true;
 	count_up(&mp->put_off, 1);
 	return false;
@@ -212,69 +213,14 @@ static bool may_stop(struct m *mp, const void *ucontext)
 
 /* ----------------------------------------------- the program's own SIGURG */
 
-/* What the program does about SIG_PREEMPT. Replaced, never changed: a handler may
- * be reading it. */
-static const struct sigaction *program_action;
-static __thread bool giving;	/* the program's handler runs on this thread */
-static bool direct;		/* behind TSan's back, see tool.h */
-
-/* True if the program has a handler; it has run. One that calls the handler it
- * found when it was installed, which is ours, ends up here again: that is over. */
-static bool give_to_program(int sig, siginfo_t *info, void *uc)
-{
-	/* acquire: pairs with store_release in install */
-	const struct sigaction *sa = load_acquire(&program_action);
-
-	if (giving || (!(sa->sa_flags & SA_SIGINFO) &&
-	               (sa->sa_handler == SIG_DFL || sa->sa_handler == SIG_IGN)))
-		return false;
-	giving = true;
-	if (sa->sa_flags & SA_SIGINFO)
-		sa->sa_sigaction(sig, info, uc);
-	else
-		sa->sa_handler(sig);
-	giving = false;
-	return true;
-}
-
 static void on_preempt(int sig, siginfo_t *info, void *uc);
 static void on_preempt_direct(int sig, siginfo_t *info, void *uc);
 
-/* Ours in the place of what the program has there, which is called for signals
- * that are not ours. */
-static void install(void)
-{
-	struct sigaction sa = {
-		.sa_sigaction = on_preempt,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
-	};
-	struct sigaction *old = mem_alloc(sizeof *old);
+static struct sigchain chain = { .sig = SIG_PREEMPT, .ours = on_preempt };
 
-	if (!old)
-		throw("out of memory for a signal handler");
-	sigfillset(&sa.sa_mask);
-	sigaction(SIG_PREEMPT, NULL, old);
-	/* release: it is whole; pairs with load_acquire in give_to_program */
-	store_release(&program_action, old);
-	sigaction(SIG_PREEMPT, &sa, NULL);
-	if (direct) {
-		struct os_action a;
-
-		os_action_get(SIG_PREEMPT, &a);
-		a.fn = on_preempt_direct;
-		os_action_set(SIG_PREEMPT, &a);
-	}
-}
-
-/* The program may have installed a handler since: it is called like one that was
- * there before us, and not for signals of ours. */
 void preempt_signal(struct m *mp)
 {
-	struct sigaction sa;
-
-	sigaction(SIG_PREEMPT, NULL, &sa);
-	if (sa.sa_sigaction != on_preempt)
-		install();
+	sigchain_renew(&chain);
 	os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 }
 
@@ -316,7 +262,7 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	int *errno_at = goro_errno();
 	int saved = *errno_at;
 	bool program_saw = !os_signal_is_ours(info) && !signal_take(sig) &&
-	                   give_to_program(sig, info, uc);
+	                   sigchain_give(&chain, info, uc);
 
 	if (mp) {
 		backtrace_on_signal(mp, uc);
@@ -337,13 +283,13 @@ TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 	uintptr_t pc = REGS_UCONTEXT_PC(uc);
 	struct m *mp = m_self();
 
-	if (!os_signal_is_ours(info) || (!tool_is_inside(pc) && !is_delicate(pc))) {
+	if (!os_signal_is_ours(info) || (!tool_is_inside(pc) && !preempt_is_delicate(pc))) {
 		on_preempt(sig, info, uc);
 		return;
 	}
 	if (!mp)
 		return;
-	if (is_delicate(pc) && REGS_AFTER_SYSCALL(pc) && !mp->is_foreign &&
+	if (preempt_is_delicate(pc) && REGS_AFTER_SYSCALL(pc) && !mp->is_foreign &&
 	    load_relaxed(&mp->state) != M_RUNTIME)
 		restart_interrupted(uc);
 	store_relaxed(&mp->signalled, 0);
@@ -353,9 +299,10 @@ TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 
 void preempt_init(void)
 {
-	direct = tool_init();
+	if (tool_init())
+		chain.direct = on_preempt_direct;
 	dl_iterate_phdr(find_delicate, NULL);
-	install();
+	sigchain_install(&chain, NULL);
 	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
 	sigdelset(&program_mask, SIG_PREEMPT);
 }

@@ -5,6 +5,7 @@
 #define GORO_PREEMPT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct m;
 
@@ -15,6 +16,9 @@ void preempt_thread_end(struct m *mp);
 
 /* In a stretch without preemption. For others than the M: may be out of date. */
 bool preempt_is_off(const struct m *mp);
+
+/* Whether an address is in libc or the loader, whose locks are better not held for long. */
+bool preempt_is_delicate(uintptr_t pc);
 
 /* Sends the signal to the M's thread. Any thread; one at a time. */
 void preempt_signal(struct m *mp);
