@@ -3,7 +3,8 @@
  *
  * It is certain when nobody is left who could ever make a goroutine runnable:
  * every M is idle, and every thread of the process is an M, one of the
- * runtime's others (sysmon, spawner, the messenger of signal.c), or a plain thread
+ * runtime's others (sysmon, spawner, the messenger of signal.c, the collector of
+ * profile_cpu.c), or a plain thread
  * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
  * even in a library, and nothing is said: it may yet send on a channel.
  *
@@ -17,6 +18,7 @@
  * looks again a few times before it sleeps itself (deadlock_check_again).
  */
 #include "os.h"
+#include "profile_cpu.h"
 #include "runq.h"
 #include "runtime.h"
 #include "signal_notify.h"
@@ -38,8 +40,8 @@ void deadlock_check(void)
 	    anybody_waits_for_io())
 		return;
 	threads = os_threads();
-	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + uring_threads() + TOOL_THREADS +
-	       load_seqcst(&sched.foreign_parked);
+	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + profile_threads() +
+	       uring_threads() + TOOL_THREADS + load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;
 	if (threads != ours || load_seqcst(&sched.foreign_moves) != moves) {

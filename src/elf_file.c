@@ -101,13 +101,13 @@ static bool map_file(struct elf_file *f, int fd)
 	struct stat st;
 	void *base;
 
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+	if (raw_stat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
 		return false;
 	*f = (struct elf_file){ .base = kept_find(&st), .size = (size_t)st.st_size };
 	if (f->base)
 		return true;
-	base = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (base == MAP_FAILED)
+	base = raw_map(fd, f->size);
+	if (!base)
 		return false;
 	f->base = base;
 	if (!is_elf(f)) {

@@ -15,6 +15,7 @@
 #include "os.h"
 #include "preempt.h"
 #include "procs.h"
+#include "profile_cpu.h"
 #include "runtime.h"
 #include "sema.h"
 #include "stack.h"
@@ -66,9 +67,10 @@ static void start(void)
 
 void runtime_init(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static pthread_once_t once = PTHREAD_ONCE_INIT, then = PTHREAD_ONCE_INIT;
 
 	if (runtime_forked)
 		fatal("goro call in a child made by fork without exec");
 	pthread_once(&once, start);
+	pthread_once(&then, profile_cpu_from_environment);
 }

@@ -28,6 +28,7 @@
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
+#include "profile_cpu.h"
 #include "runq.h"
 #include "runtime.h"
 #include "stack.h"
@@ -100,6 +101,8 @@ void m_attach_thread(struct m *mp, size_t own_bytes)
 	mp->thread = pthread_self();
 	mp->rng = (uint64_t)os_now() * 2 + 1;
 	goro_tls_m = mp;
+	if (load_relaxed(&profile_cpu_on))
+		profile_cpu_thread();
 }
 
 void m_free(struct m *mp)

@@ -79,6 +79,14 @@ int os_tgkill(int tid, int sig);
 /* A signal to a thread that the handler can tell from the program's own. */
 int os_signal(int tid, int sig);
 bool os_signal_is_ours(const siginfo_t *info);
+/* A timer on the CPU time of a thread of this process: a signal to that thread, with
+ * value, after first ns of it and then every period. Its number, or -errno. */
+int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t period);
+void os_cpu_timer_end(int timer);
+/* In a handler: the value, if the signal is a timer's; *times: for how many periods. */
+void *os_signal_timer(const siginfo_t *info, int *times);
+/* Calls fn for all threads of this process, more or less; -errno: cannot tell. */
+int os_thread_each(void (*fn)(int tid, void *arg), void *arg);
 /* A signal's action as the kernel has it, and as it is put back; installed, fn
  * runs on the signal stack, restarts what it interrupts, and is not interrupted but
  * by the signals in except. Behind the back of libc and of tools: ThreadSanitizer

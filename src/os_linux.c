@@ -310,12 +310,52 @@ int os_threads(void)
 
 /* The clock of a thread: the kernel's encoding, as pthread_getcpuclockid makes
  * it, without that call's look at a pthread_t that may be gone. */
+#define CPU_CLOCK_OF(tid) ((long)((~(unsigned)(tid) << 3) | 6))
+
 int64_t os_thread_cpu(int tid)
 {
 	struct timespec t = { 0, 0 };
 
-	sys2(SYS_clock_gettime, (long)((~(unsigned)tid << 3) | 6), &t);
+	sys2(SYS_clock_gettime, CPU_CLOCK_OF(tid), &t);
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* What getdents64 fills a buffer with. */
+struct dirent_raw {
+	uint64_t ino;
+	int64_t off;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+static int number_in(const char *s)
+{
+	int n = 0;
+
+	for (; *s >= '0' && *s <= '9'; s++)
+		n = n * 10 + (*s - '0');
+	return *s ? 0 : n;
+}
+
+int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
+{
+	_Alignas(struct dirent_raw) char buf[4096];
+	int fd = (int)sys4(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	long n;
+
+	if (fd < 0)
+		return fd;
+	while ((n = sys3(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
+		for (long at = 0; at < n; at += ((struct dirent_raw *)(buf + at))->bytes) {
+			int tid = number_in(((struct dirent_raw *)(buf + at))->name);
+
+			if (tid > 0)
+				fn(tid, arg);
+		}
+	}
+	sys1(SYS_close, fd);
+	return (int)n;
 }
 
 static int open_thread_file(int tid, const char *name)
@@ -478,6 +518,44 @@ int os_signal(int tid, int sig)
 TOOL_RACY bool os_signal_is_ours(const siginfo_t *info)
 {
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &ours;
+}
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+static struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+}
+
+/* The kernel's own timers: libc's would allocate. */
+int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t period)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = sig,
+	                          .sigev_value.sival_ptr = value };
+	struct itimerspec when = { .it_value = timespec_of(first), .it_interval = timespec_of(period) };
+	int timer, error;
+
+	event.sigev_notify_thread_id = tid;
+	error = (int)sys3(SYS_timer_create, CPU_CLOCK_OF(tid), &event, &timer);
+	if (error)
+		return error;
+	error = (int)sys4(SYS_timer_settime, timer, 0, &when, NULL);
+	if (error)
+		os_cpu_timer_end(timer);
+	return error ? error : timer;
+}
+
+void os_cpu_timer_end(int timer)
+{
+	sys1(SYS_timer_delete, timer);
+}
+
+TOOL_RACY void *os_signal_timer(const siginfo_t *info, int *times)
+{
+	*times = info->si_overrun + 1;
+	return info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
 }
 
 /* The kernel's struct, on both processors. */

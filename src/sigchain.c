@@ -78,6 +78,6 @@ void sigchain_renew(struct sigchain *c)
 	struct sigaction sa;
 
 	sigaction(c->sig, NULL, &sa);
-	if (sa.sa_sigaction != c->ours)
+	if (sa.sa_sigaction != c->ours && (!c->direct || sa.sa_sigaction != c->direct))
 		sigchain_install(c, NULL);
 }

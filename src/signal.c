@@ -36,9 +36,9 @@
  * Signals of our own
  *
  * The signals that are faults unless somebody sent them have handlers of the
- * runtime's. Ours goes in front of those, and faults go straight through. For
- * SIG_PREEMPT the handler stays preempt.c's, which asks here for those that are not
- * its own.
+ * runtime's. Ours goes in front of those, and faults go straight through. Of
+ * SIG_PREEMPT, and of SIGPROF once there was a CPU profile, the handler stays that of
+ * preempt.c and profile_cpu.c, who ask here for those that are not their own.
  *
  * Why counts: kernels merge signals of the same number that are pending, and Go
  * merges more of them. With counts none is merged here, and those for which the
@@ -79,6 +79,7 @@ typedef void action_fn(int, siginfo_t *, void *);
 static goro_mutex one_at_a_time;
 static uint32_t subscribers[SIGNALS + 1];
 static struct os_action before[SIGNALS + 1];	/* what the program had */
+static uint64_t shared = BIT(SIG_PREEMPT);	/* handled by others, who ask here */
 
 /* The messenger, and who reads its list: under the lock. */
 static struct lock lock = LOCK_INIT(RANK_SIGNAL);
@@ -252,7 +253,7 @@ static void install(int sig)
 	uint64_t except = 0;
 	void *fn;
 
-	if (sig == SIG_PREEMPT)
+	if (shared & BIT(sig))
 		return;
 	os_action_get(sig, &before[sig]);
 	fn = before[sig].fn;
@@ -297,9 +298,17 @@ static void unwant(uint64_t set)
 	block_all(&old);
 	store_seqcst(&wanted, left);
 	for (int sig = 1; sig <= SIGNALS; sig++)
-		if ((last & BIT(sig)) && sig != SIG_PREEMPT)
+		if (last & BIT(sig) & ~shared)
 			os_action_set(sig, &before[sig]);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void signal_share(int sig, void (*take_over)(const struct os_action *program))
+{
+	goro_mutex_lock(&one_at_a_time);
+	take_over(subscribers[sig] && !(shared & BIT(sig)) ? &before[sig] : NULL);
+	shared |= BIT(sig);
+	goro_mutex_unlock(&one_at_a_time);
 }
 
 /* Those of the signals that can be had: not SIGKILL, SIGSTOP and libc's own. */

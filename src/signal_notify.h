@@ -13,4 +13,11 @@ bool signal_take(int sig);
 int signal_threads(void);	/* of the runtime's, for signals: 0 or 1 */
 bool signal_expected(void);	/* somebody subscribes to one */
 
+struct os_action;
+
+/* From now on a signal is handled by who calls this, who installs its handler when it is
+ * called and has it call signal_take. program: what the program had before our handler; NULL:
+ * ours is not there. In user code. */
+void signal_share(int sig, void (*take_over)(const struct os_action *program));
+
 #endif

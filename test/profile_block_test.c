@@ -371,11 +371,11 @@ GO_TEST(sampled_the_number_is_right_on_average)
 
 /* --------------------------------------------------------------- under load */
 
-static volatile bool stop;
+static bool stop;
 
 static void churn(int i)
 {
-	while (!stop) {
+	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
 		goro_mutex_lock(&mutex);
 		goro_mutex_unlock(&mutex);
 		if (i % 2)
@@ -407,5 +407,5 @@ GO_TEST(switched_on_and_off_and_written_under_load)
 	for (int i = 0; i < 3; i++)
 		go(toggles, SCALED(400));
 	goro_waitgroup_wait(&all);
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
 }

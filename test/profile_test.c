@@ -97,11 +97,11 @@ GO_TEST(the_caller_is_there_too)
 	pprof_free(p);
 }
 
-static volatile bool stop;
+static bool stop;
 
 __attribute__((noinline)) static void spin_in_user_code(void)
 {
-	while (!stop)
+	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST))
 		;
 }
 
@@ -129,7 +129,7 @@ GO_TEST(one_that_runs_is_shown_where_it_is)
 	CHECK_EQ(pprof_sum(p, 0, "spin_in_user_code"), 1);
 	CHECK_EQ(pprof_sum_leaf(p, 0, "spin_in_user_code"), 1);
 	pprof_free(p);
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
 }
 
 static void named(void)
@@ -303,7 +303,7 @@ static int profiles_written;
 
 static void churn(goro_chan *c)
 {
-	while (!stop) {
+	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
 		goro_chan_send(c, NULL);
 		goro_chan_recv(c, NULL);
 	}
@@ -316,7 +316,7 @@ static void child(void)
 
 static void spawner(void)
 {
-	while (!stop) {
+	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
 		for (int i = 0; i < 20; i++)
 			go(child);
 		goro_gosched();
@@ -346,7 +346,7 @@ GO_TEST(profiles_at_once_under_load)
 		go(writer, 20);
 	goro_waitgroup_wait(&writers);
 	CHECK_EQ(profiles_written, 60);
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
 }
 
 GO_TEST(a_hundred_thousand_goroutines)
