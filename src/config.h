@@ -34,6 +34,9 @@
 /* Idle threads, or stopped ones, among which one that slept on this CPU is looked for. */
 #define NEAR_MAX 8
 
+/* A program that is over within this has none of the threads that watch and make others. */
+#define RUN_SHORT_NS 200000
+
 /* OS threads, Go's debug.SetMaxThreads default. */
 #define THREADS_MAX 10000
 

@@ -40,7 +40,7 @@ void deadlock_check(void)
 	    anybody_waits_for_io())
 		return;
 	threads = os_threads();
-	ours = sched.m_n + RUNTIME_THREADS + signal_threads() + profile_threads() +
+	ours = sched.m_n + sched.runtime_threads + signal_threads() + profile_threads() +
 	       uring_threads() + TOOL_THREADS + load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;

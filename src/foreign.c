@@ -43,18 +43,16 @@ void foreign_init(void)
 		throw("no pthread key left");
 }
 
-__attribute__((noinline)) struct m *foreign_attach(size_t own_bytes)
+static struct m *attach(size_t own_bytes, void *made_at)
 {
-	struct m *mp;
+	struct m *mp = m_alloc();
 
-	runtime_init();
-	mp = m_alloc();
 	if (mp && !mp->foreign_g)
 		mp->foreign_g = mem_alloc(sizeof(struct g));
 	if (!mp || !mp->foreign_g)
 		throw("out of memory for a thread");
 	m_attach_thread(mp, own_bytes);
-	store_relaxed(&mp->made_at, __builtin_return_address(0));
+	store_relaxed(&mp->made_at, made_at);
 	mp->is_foreign = true;
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;
@@ -62,6 +60,18 @@ __attribute__((noinline)) struct m *foreign_attach(size_t own_bytes)
 	store_relaxed(&mp->curg, mp->foreign_g);
 	pthread_setspecific(key, mp);
 	return mp;
+}
+
+__attribute__((noinline)) struct m *foreign_attach(size_t own_bytes)
+{
+	runtime_init();
+	runtime_threads();
+	return attach(own_bytes, __builtin_return_address(0));
+}
+
+__attribute__((noinline)) struct m *foreign_enter_early(void)
+{
+	return m_self() ? rt_enter() : attach(0, __builtin_return_address(0));
 }
 
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg)

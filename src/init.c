@@ -1,5 +1,10 @@
 /*
  * init.c - the runtime starts: once, at the first call from any thread.
+ *
+ * Its own threads, sysmon and the spawner, are made at once, too; but goro_run, which
+ * brings the first M, makes them only when main has run for a while: making a thread takes
+ * 60 us and more, as long as all else together, and a program that is over by then needs
+ * neither.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -57,12 +62,18 @@ static void start(void)
 	preempt_init();
 	fault_init();
 	procs_init();
-	m_init();
-	sysmon_init();
 	debug_http_init();
 	pthread_atfork(NULL, NULL, in_child);
 	if (TOOL_ASAN)
 		atexit(at_exit);
+}
+
+/* sysmon makes the spawner, while we go on. */
+void runtime_threads(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, sysmon_init);
 }
 
 void runtime_init(void)

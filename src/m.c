@@ -6,7 +6,8 @@
  * Making a thread takes libc locks, which a goroutine that was stopped inside
  * libc may hold. So no M makes one, and sysmon neither: a P in need of a thread
  * is queued (sched.need_m) and the spawner thread, which runs no goroutines and
- * holds up nobody when it waits, makes the thread. An M that comes free in the
+ * holds up nobody when it waits, makes the thread. (It was made by sysmon, before that
+ * first looked at anybody.) An M that comes free in the
  * meantime serves the queue first; a thread made too many goes to sleep.
  *
  * (The first is made by the caller of goro_run, who is in no runtime code and can wait.)
@@ -282,12 +283,21 @@ void m_spawn(void)
 	note_wake(&spawner_note);
 }
 
-void m_init(void)
+/* A thread of the runtime's own. Counted when it is there: see deadlock.c. */
+void m_make_other(void *(*fn)(void *))
 {
-	int error = m_thread_make_quiet(spawner_thread, NULL);
+	int error = m_thread_make_quiet(fn, NULL);
 
 	if (error)
 		limit_reached(load_relaxed(&sched.m_n), error);
+	lock_acquire(&sched.lock);
+	sched.runtime_threads++;
+	lock_release(&sched.lock);
+}
+
+void m_make_spawner(void)
+{
+	m_make_other(spawner_thread);
 }
 
 /* ------------------------------------------------- goroutines with a thread */

@@ -72,7 +72,7 @@ static void read_sched(struct goro_stats *s)
 	lock_acquire(&sched.lock);
 	s->gomaxprocs = (uint64_t)sched.gomaxprocs;
 	s->idle_procs = (uint64_t)load_relaxed(&sched.idle_p_n);
-	s->threads = (uint64_t)sched.m_n + RUNTIME_THREADS;
+	s->threads = (uint64_t)sched.m_n + (uint64_t)sched.runtime_threads;
 	s->idle_threads = (uint64_t)sched.idle_m_n;
 	s->spinning_threads = (uint64_t)load_relaxed(&sched.spinning);
 	s->runnable = globq_length();

@@ -131,7 +131,7 @@ void profile_threadcreate_take(struct profile_table *now)
 {
 	struct profile_table t = { .bytes_max = TABLE_BYTES_MAX };
 
-	add_thread(&t, (void *)m_init, NULL);	/* the spawner, which is no M */
+	add_thread(&t, (void *)m_make_spawner, NULL);	/* the spawner, which is no M */
 	/* acquire: pairs with store_release in m_alloc */
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
 		if (!load_relaxed(&mp->tid))

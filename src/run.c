@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <goro.h>
 
+#include "os.h"
 #include "run.h"
 #include "runtime.h"
 #include "stack.h"
@@ -16,7 +17,7 @@ struct run {
 	int argc;
 	char **argv;
 	int result;
-	bool done;
+	uint32_t done;
 	struct g *waiter;
 };
 
@@ -32,11 +33,13 @@ void run_main(struct run *r)
 	mp = rt_enter();
 	lock_acquire(&r->lock);
 	r->result = result;
-	r->done = true;
+	store_relaxed(&r->done, 1);
 	waiter = r->waiter;
 	lock_release(&r->lock);
 	if (waiter)
 		g_ready(mp, waiter);
+	else
+		os_futex_wake(&r->done, 1);	/* harmless if it is gone */
 	rt_exit(mp);
 }
 
@@ -50,13 +53,18 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 
 	runtime_init();
 	m_make_first();
-	mp = rt_enter();
+	mp = foreign_enter_early();
 	gp = g_get(mp, stack_default_class);
 	if (!gp)
 		fatal("out of memory for the main goroutine");
 	gp->fn = (void (*)(void))run_main;
 	gp->arg[0] = (uintptr_t)&r;
 	g_launch(mp, gp, __builtin_return_address(0));
+	rt_exit(mp);
+	os_futex_wait(&r.done, 0, RUN_SHORT_NS);
+	if (!load_relaxed(&r.done))
+		runtime_threads();	/* see init.c */
+	mp = rt_enter();
 	lock_acquire(&r.lock);
 	if (!r.done) {
 		r.waiter = mp->curg;

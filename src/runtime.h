@@ -46,6 +46,7 @@ uint32_t border_settle(struct m *mp);
 /* ---- foreign.c: plain threads */
 
 struct m *foreign_attach(size_t own_bytes);	/* see m_attach_thread */
+struct m *foreign_enter_early(void);	/* rt_enter without need of the runtime's threads */
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
 void foreign_ready(struct g *gp);
 
@@ -117,9 +118,8 @@ void p_handoff(struct p *pp);
 
 /* ---- m.c */
 
-#define RUNTIME_THREADS 2	/* that are no Ms with a P ever: sysmon, spawner */
-
-void m_init(void);
+void m_make_other(void *(*fn)(void *));
+void m_make_spawner(void);
 void m_spawn(void);				/* the spawner is to look at need_m */
 
 /* ---- idle.c */
@@ -190,6 +190,7 @@ size_t g_pool_cached(void);
 /* ---- init.c */
 
 void runtime_init(void);			/* once; in user code */
+void runtime_threads(void);			/* once; the same */
 
 static inline uint64_t m_random(struct m *mp)
 {

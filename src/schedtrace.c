@@ -98,7 +98,7 @@ static int go_p_status(const struct p *pp)
 /* ---------------------------------------------------------------- the line */
 
 struct counts {
-	int procs, idle_p, m, spinning, idle_m, idle_m_locked;
+	int procs, idle_p, m, runtime_threads, spinning, idle_m, idle_m_locked;
 	uint32_t need_spinning;
 	size_t runq;
 	bool stopping, sysmon_asleep;
@@ -114,6 +114,7 @@ static struct counts take_counts(void)
 		.procs = sched.gomaxprocs,
 		.idle_p = load_relaxed(&sched.idle_p_n),
 		.m = sched.m_n,
+		.runtime_threads = sched.runtime_threads,
 		.spinning = load_relaxed(&sched.spinning),
 		.need_spinning = load_relaxed(&sched.need_spinning),
 		.idle_m = sched.idle_m_n,
@@ -144,7 +145,7 @@ static void print_counts(struct printer *pr, const struct counts *c, int64_t ms)
 	print_field(pr, "SCHED ", ms);
 	print_field(pr, "ms: gomaxprocs=", c->procs);
 	print_field(pr, " idleprocs=", c->idle_p);
-	print_field(pr, " threads=", c->m + RUNTIME_THREADS);
+	print_field(pr, " threads=", c->m + c->runtime_threads);
 	print_field(pr, " spinningthreads=", c->spinning);
 	print_field(pr, " needspinning=", c->need_spinning);
 	print_field(pr, " idlethreads=", c->idle_m);

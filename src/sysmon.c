@@ -275,6 +275,7 @@ static void *sysmon_thread(void *arg)
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS };
 
 	(void)arg;
+	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
 	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
 	os_thread_punctual();
 	if (!debug.nourgent)
@@ -302,6 +303,5 @@ static void *sysmon_thread(void *arg)
 
 void sysmon_init(void)
 {
-	if (m_thread_make_quiet(sysmon_thread, NULL) != 0)
-		throw("newosproc");
+	m_make_other(sysmon_thread);
 }

@@ -181,6 +181,7 @@ GO_TEST(threads_are_counted)
 	struct goro_stats before, after;
 	int seen;
 
+	AWAIT(runtime_is_whole());
 	do {	/* none comes or goes meanwhile */
 		goro_stats_read(&before);
 		seen = threads_seen();

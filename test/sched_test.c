@@ -380,6 +380,7 @@ GO_TEST(a_spare_thread_that_cannot_be_had_is_done_without)
 	if (TOOL_ASAN || TOOL_TSAN)
 		SKIP("a sanitizer needs address space of its own");
 	goro_gomaxprocs(1);
+	AWAIT(runtime_is_whole());
 	f = fopen("/proc/self/statm", "r");
 	if (!f || fscanf(f, "%lu", &pages) != 1)
 		SKIP("cannot tell how much memory there is");
