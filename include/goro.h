@@ -599,6 +599,28 @@ GORO_API int goro_profile_mutex_fraction(int rate);
  * GORO_DEBUG_SERVE=address in the environment does the same. */
 GORO_API int goro_debug_serve(const char *address);
 
+/* Execution traces that `go tool trace` opens: what every goroutine, processor and
+ * thread does, and when. See docs/tracing.md.
+ *
+ * start: to fd, which may be closed afterwards. 0; -EBUSY: one is on already; -EBADF:
+ * fd cannot be written to; or another -errno. stop: all of it is written when this
+ * returns. No effect if none is on. error: why the trace that is on, or the last one,
+ * could not be written on from some moment, as -errno (-ENOBUFS: fd is too slow); or 0.
+ *
+ * With GORO_TRACE=FILE in the environment a program is traced from goro_run to its
+ * exit. */
+GORO_API int goro_trace_start(int fd);
+GORO_API void goro_trace_stop(void);
+GORO_API int goro_trace_error(void);
+/* Annotations: runtime/trace's tasks, which several goroutines may work on, regions of
+ * one goroutine, which nest, and logs; task 0 is none. They cost next to nothing while
+ * no trace is on, and a task begun then is 0. */
+GORO_API uint64_t goro_trace_task_begin(const char *name);
+GORO_API void goro_trace_task_end(uint64_t task);
+GORO_API void goro_trace_region_begin(uint64_t task, const char *name);
+GORO_API void goro_trace_region_end(uint64_t task, const char *name);
+GORO_API void goro_trace_log(uint64_t task, const char *key, const char *value);
+
 /* ------------------------------------------------------ what the above needs */
 
 /* A thread's errno may be another's after a call that parks, and the C library

@@ -161,6 +161,15 @@ static bool on_known_stack(const struct unwind_regs *regs, const struct m *mp, c
 	       inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes);
 }
 
+void backtrace_asleep(struct backtrace *bt, struct m *mp, const struct g *gp)
+{
+	struct unwind_regs regs;
+
+	bt->n = 0;
+	if (asleep_at(load_relaxed(&mp->tid), &regs) && on_known_stack(&regs, mp, gp))
+		backtrace_regs(bt, &regs, gp, mp);
+}
+
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	struct unwind_regs regs;

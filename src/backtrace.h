@@ -33,6 +33,8 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp);
 /* Of a goroutine other than the caller's, whatever it is doing: on a thread, in user code
  * or stopped or on its way to rest; or at rest. Empty: its thread did not answer. */
 void backtrace_any(struct backtrace *bt, const struct g *gp);
+/* .. if it sleeps in the kernel; none if not. Any thread. */
+void backtrace_asleep(struct backtrace *bt, struct m *mp, const struct g *gp);
 /* The signal handler's half of the above. True: the signal was for this. */
 bool backtrace_on_signal(struct m *mp, const void *ucontext);
 

@@ -78,6 +78,7 @@ static bool take_requests(struct m *mp)
 	if (!(attn & ATTN_YIELD) || mp->curg->preempt_off)
 		return false;
 	count_up(&mp->p->count.preemptions, 1);
+	mp->trace.preempted = true;
 	return true;
 }
 

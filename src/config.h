@@ -241,6 +241,20 @@
  * on, and programs must expect it spuriously anyway. */
 #define SIG_PREEMPT SIGURG
 
+/* The execution trace. A thread's buffer is what the format allows a batch at most, Go's
+ * number. So many wait for the writer at most: 128 MiB, a second of the busiest
+ * program; one with ten million goroutines needs as much to begin with. */
+#define TRACE_BUF_BYTES (64 << 10)
+#define TRACE_QUEUE_MAX 2048
+/* How long a generation lasts, which is what is lost if the process is killed. Go's. */
+#define TRACE_GENERATION_NS 1000000000LL
+/* Strings are cut to this, and no more frames than so many are told, of which the format
+ * allows twice as many. */
+#define TRACE_STRING_MAX 1024
+#define TRACE_FRAMES_MAX 64
+/* What the strings or the stacks of a generation may take. */
+#define TRACE_TABLE_BYTES (64 << 20)
+
 #define CACHE_LINE 64
 
 #endif

@@ -4,7 +4,7 @@
  * It is certain when nobody is left who could ever make a goroutine runnable:
  * every M is idle, and every thread of the process is an M, one of the
  * runtime's others (sysmon, spawner, the messenger of signal.c, the collector of
- * profile_cpu.c), or a plain thread
+ * profile_cpu.c, the writer of trace.c), or a plain thread
  * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
  * even in a library, and nothing is said: it may yet send on a channel.
  *
@@ -22,6 +22,7 @@
 #include "runq.h"
 #include "runtime.h"
 #include "signal_notify.h"
+#include "trace.h"
 #include "uring.h"
 
 static bool unsure;		/* written under sched.lock, read without */
@@ -40,7 +41,7 @@ void deadlock_check(void)
 	    anybody_waits_for_io())
 		return;
 	threads = os_threads();
-	ours = sched.m_n + sched.runtime_threads + signal_threads() + profile_threads() +
+	ours = sched.m_n + sched.runtime_threads + signal_threads() + profile_threads() + trace_threads() +
 	       uring_threads() + TOOL_THREADS + load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;

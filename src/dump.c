@@ -389,7 +389,7 @@ void goro_dump(FILE *out)
 	struct m *mp = rt_enter();
 	struct backtrace bt;
 
-	mp = world_stop(mp);
+	mp = world_stop_for(mp, "all goroutines stack trace");
 	if (!mp->is_foreign) {
 		e.self = mp->curg;
 		backtrace_here(&bt);

@@ -19,6 +19,7 @@
 #include "os.h"
 #include "panic.h"
 #include "runtime.h"
+#include "trace.h"
 
 static pthread_key_t key;	/* its destructor sees the thread end */
 
@@ -29,6 +30,8 @@ static void thread_ends(void *arg)
 	panic_run_defers(mp->foreign_g, NULL);
 	g_locals_end(mp->foreign_g);
 	panic_g_end(mp->foreign_g);
+	trace_regions_end(mp->foreign_g);
+	trace_thread_end(mp);
 	lock_acquire(&sched.lock);
 	deadlock_check();
 	if (deadlock_unsure() && sched.sysmon_asleep)

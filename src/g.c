@@ -28,6 +28,7 @@
 #include "runq.h"
 #include "runtime.h"
 #include "stack.h"
+#include "trace.h"
 
 /* How many move between the P's list and the pool at a time. */
 #define G_BATCH (P_GFREE_MAX / 2)
@@ -255,10 +256,10 @@ static inline __attribute__((always_inline)) void launch(struct m *mp, struct g 
 		count_up(&pp->count.created, 1);
 		runq_put_started(pp, gp);
 	} else {
-		/* release: as in latency_ready */
-		store_release(&gp->status, G_RUNNABLE);
 		fetch_add_relaxed(&sched.foreign_created, 1);
 		lock_acquire(&sched.lock);
+		/* release: as in latency_ready */
+		store_release(&gp->status, trace_create_outside(mp, gp));
 		globq_put_fresh(gp);
 		lock_release(&sched.lock);
 	}
@@ -341,6 +342,7 @@ static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 	if (gp->goexiting && gp->is_main)
 		fetch_add_relaxed(&sched.main_exited, 1);
 	panic_g_end(gp);
+	trace_regions_end(gp);
 	mp = rt_enter();
 	gp->name[0] = '\0';
 	gp->is_main = false;
@@ -373,6 +375,8 @@ _Noreturn void g_end(void)
 	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
 		fatal("stack overflow");
 	count_up(&mp->p->count.ended, 1);
+	if (trace_on())
+		trace_go_end(mp);
 	if (unlikely(gp->locked_m != NULL))
 		end_locked(mp, gp);
 	sched_exit(mp, after_end);

@@ -10,6 +10,7 @@
 #include "panic.h"
 #include "runtime.h"
 #include "stack.h"
+#include "trace.h"
 
 /* Cuts at whole bytes; a name is for people. */
 static void set_name(struct g *gp, const char *name)
@@ -88,6 +89,8 @@ void goro_set_name(const char *name)
 	struct m *mp = rt_enter();
 
 	set_name(mp->curg, name ? name : "");
+	if (trace_on() && mp->p)
+		trace_go_named(mp);
 	rt_exit(mp);
 }
 

@@ -28,7 +28,7 @@
  *
  * A stamp is the time with its last four bits replaced by the logarithm of what
  * it counts for: it is carried to whatever P the goroutine runs on, and 16 ns
- * are less than what the clock takes.
+ * are less than what the clock takes. A stamp of 0 is none: see trace.h.
  */
 #include "latency.h"
 
@@ -36,6 +36,7 @@
 
 #include "os.h"
 #include "runtime.h"
+#include "trace.h"
 
 #define PERIOD_LOG2   3		/* Go's: 1 in 8 */
 #define WEIGHT_BITS   4
@@ -111,23 +112,43 @@ static uint32_t next_skip(struct latency *l)
 	return (uint32_t)((l->random >> 32) * choices >> 32);
 }
 
+/* While tracing all come here, and few of them to be timed. */
+static __attribute__((noinline, cold)) bool trace_only(struct p *pp, struct g *gp)
+{
+	trace_go_ready(pp->mp, gp);
+	pp->latency_skip = 0;
+	return pp->latency.skip-- != 0;
+}
+
 /* The sample counts for the period that led to it, the next skip is of the
  * period that adapt chose. */
-__attribute__((noinline, cold)) uint64_t latency_stamp(struct p *pp)
+__attribute__((noinline, cold)) uint64_t latency_stamp(struct p *pp, struct g *gp)
 {
 	struct latency *l = &pp->latency;
-	int64_t now = os_now();
-	uint64_t stamp = ((uint64_t)now & ~WEIGHT_MASK) | l->weight_log2;
+	uint64_t stamp;
+	int64_t now;
 
+	if (trace_on() && trace_only(pp, gp))
+		return 0;
+	now = os_now();
+	stamp = ((uint64_t)now & ~WEIGHT_MASK) | l->weight_log2;
 	adapt(l, now);
-	pp->latency_skip = next_skip(l);
+	l->skip = next_skip(l);
+	if (!trace_on())
+		pp->latency_skip = l->skip;
 	return stamp;
 }
 
-__attribute__((noinline, cold)) void latency_record(struct p *pp, uint64_t stamp)
+__attribute__((noinline, cold)) void latency_record(struct p *pp, struct g *gp)
 {
-	int64_t waited = os_now() - (int64_t)(stamp & ~WEIGHT_MASK);
+	uint64_t stamp = (uint64_t)gp->wait_since;
+	int64_t waited;
 
+	if (trace_on())
+		trace_go_start(pp->mp, gp);
+	if (stamp == 0)
+		return;
+	waited = os_now() - (int64_t)(stamp & ~WEIGHT_MASK);
 	count_up(&pp->latency.count[latency_bucket(waited)], UINT64_C(1) << (stamp & WEIGHT_MASK));
 }
 

@@ -11,8 +11,9 @@
 
 #include "types.h"
 
-uint64_t latency_stamp(struct p *pp);
-void latency_record(struct p *pp, uint64_t stamp);
+/* The seldom taken half of the two below; here traces hear of it, too. */
+uint64_t latency_stamp(struct p *pp, struct g *gp);
+void latency_record(struct p *pp, struct g *gp);
 
 /* gp becomes runnable, and is about to be put where others find it. Owner P
  * only. */
@@ -21,7 +22,7 @@ static inline void latency_ready(struct p *pp, struct g *gp)
 	uint32_t status = G_RUNNABLE;
 
 	if (__builtin_expect(pp->latency_skip-- == 0, 0)) {
-		gp->wait_since = (int64_t)latency_stamp(pp);
+		gp->wait_since = (int64_t)latency_stamp(pp, gp);
 		status = G_RUNNABLE_TIMED;
 	}
 	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
@@ -32,7 +33,7 @@ static inline void latency_ready(struct p *pp, struct g *gp)
 static inline void latency_run(struct p *pp, struct g *gp)
 {
 	if (__builtin_expect(load_relaxed(&gp->status) == G_RUNNABLE_TIMED, 0))
-		latency_record(pp, (uint64_t)gp->wait_since);
+		latency_record(pp, gp);
 }
 
 /* The bucket of a time, and the time at which a bucket ends, in seconds. */

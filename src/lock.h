@@ -33,10 +33,12 @@ enum lock_rank {
 	RANK_URING,		/* the ring */
 	RANK_FD,		/* a descriptor's waiters and deadlines */
 	RANK_TIMER,		/* a P's timers */
+	RANK_TAKE,		/* taking a P from an M in user code */
 	RANK_SCHED,		/* sched.lock */
 	RANK_GPOOL,		/* shared pools of dead goroutines */
 	RANK_STACK,		/* stack regions */
 	RANK_MEM,		/* the runtime's own memory */
+	RANK_TRACE,		/* buffers and tables of the execution trace */
 	RANK_LEAF,
 };
 

@@ -6,11 +6,13 @@
  */
 #include <string.h>
 
+#include "backtrace.h"
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
+#include "trace.h"
 
 struct p *p_make(int id)
 {
@@ -28,6 +30,8 @@ struct p *p_make(int id)
 void p_bind(struct m *mp, struct p *pp)
 {
 	check(!mp->p && !pp->mp);
+	if (trace_on())
+		trace_p_start(mp, pp);
 	store_relaxed(&mp->p, pp);
 	store_relaxed(&pp->mp, mp);
 	/* release: pairs with load_acquire in p_take */
@@ -39,6 +43,8 @@ struct p *p_unbind(struct m *mp)
 	struct p *pp = mp->p;
 
 	check(pp && pp->mp == mp);
+	if (trace_on())
+		trace_p_stop(mp);
 	store_relaxed(&mp->p, NULL);
 	store_relaxed(&pp->mp, NULL);
 	return pp;
@@ -85,7 +91,38 @@ bool p_take_left_behind(struct p *pp)
 	if (P_STATUS_OF(status) != P_SYSCALL || !cas_acqrel(&pp->status, &status, P_RUNNING))
 		return false;
 	store_relaxed(&pp->mp, NULL);
+	if (trace_on())
+		trace_p_stolen(pp);
 	return true;
+}
+
+/* From an M in user code: the last step. */
+static bool take_by_cas(struct p *pp, struct m *mp, uint32_t attn)
+{
+	while (attn & ATTN_CLAIMED)
+		if (cas_acqrel(&mp->attn, &attn,
+		               (attn & ~(uint32_t)(ATTN_CLAIMED | ATTN_GIVEN)) | ATTN_TAKEN)) {
+			/* mp->p is the M's to clear, when it finds out. */
+			store_relaxed(&pp->mp, NULL);
+			fetch_add_seqcst(&sched.taken, 1);
+			return true;
+		}
+	return false;
+}
+
+/* The M finds out at its next entry, and tells of its return under the lock. */
+static bool take_and_trace(struct p *pp, struct m *mp, uint32_t attn)
+{
+	struct backtrace bt = { .n = 0 };
+	bool taken;
+
+	backtrace_asleep(&bt, mp, load_relaxed(&mp->curg));
+	lock_acquire(&sched.lock);
+	taken = take_by_cas(pp, mp, attn);
+	if (taken)
+		trace_p_taken(mp, pp, bt.pc, bt.n);
+	lock_release(&sched.lock);
+	return taken;
 }
 
 /* From an M in user code, on which we have the only claim. */
@@ -103,15 +140,9 @@ static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 	attn = load_relaxed(&mp->attn);
 	if (load_relaxed(attn & ATTN_GIVEN ? &mp->given : &mp->p) != pp)
 		return false;
-	while (attn & ATTN_CLAIMED)
-		if (cas_acqrel(&mp->attn, &attn,
-		               (attn & ~(uint32_t)(ATTN_CLAIMED | ATTN_GIVEN)) | ATTN_TAKEN)) {
-			/* mp->p is the M's to clear, when it finds out. */
-			store_relaxed(&pp->mp, NULL);
-			fetch_add_seqcst(&sched.taken, 1);
-			return true;
-		}
-	return false;
+	/* If we get it, the M was there from the look at its state on; so the world was
+	 * not stopped since, and whether there is a trace did not change. */
+	return trace_on() ? take_and_trace(pp, mp, attn) : take_by_cas(pp, mp, attn);
 }
 
 /* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel a
@@ -119,7 +150,7 @@ static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
  * for ours then. */
 bool p_take(struct p *pp, bool even_if_off)
 {
-	static struct lock taking = LOCK_INIT(RANK_LEAF);
+	static struct lock taking = LOCK_INIT(RANK_TAKE);
 	bool taken = false;
 	struct m *mp;
 
@@ -143,6 +174,7 @@ bool p_take(struct p *pp, bool even_if_off)
 bool p_give(struct p *pp, struct m *mp)
 {
 	uint32_t attn = load_relaxed(&mp->attn);
+	struct trace_undo undo = { .written = false };
 
 	check(lock_is_held(&sched.lock) && !load_relaxed(&sched.stopping));
 	if (!(attn & ATTN_TAKEN))
@@ -151,12 +183,15 @@ bool p_give(struct p *pp, struct m *mp)
 	store_relaxed(&pp->mp, mp);
 	p_slice_begin(pp);
 	store_release(&pp->status, P_RUNNING);
+	if (trace_on())		/* first: it may be told on as soon as it is the M's */
+		undo = trace_p_given(mp, pp);
 	while (attn & ATTN_TAKEN)
 		/* release: the P is whole; pairs with cas_acqrel in border_settle */
 		if (cas_acqrel(&mp->attn, &attn, (attn & ~(uint32_t)ATTN_TAKEN) | ATTN_GIVEN)) {
 			fetch_add_seqcst(&sched.taken, -1);
 			return true;
 		}
+	trace_p_given_undo(mp, pp, &undo);
 	store_relaxed(&pp->mp, NULL);
 	return false;
 }

@@ -14,6 +14,7 @@
 #include "latency.h"
 #include "runq.h"
 #include "runtime.h"
+#include "trace.h"
 
 const char *wait_reason_text(enum wait_reason reason)
 {
@@ -32,9 +33,10 @@ void park_unlock(struct m *mp, struct g *gp)
 	lock_release(mp->after_arg);
 }
 
-static void ready_elsewhere(struct g *gp)
+static void ready_elsewhere(struct m *mp, struct g *gp)
 {
 	lock_acquire(&sched.lock);
+	store_relaxed(&gp->status, trace_ready_outside(mp, gp));
 	globq_put_fresh(gp);
 	lock_release(&sched.lock);
 	wake();
@@ -50,8 +52,7 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 		return false;
 	}
 	if (unlikely(!mp->p || debug.migrate)) {
-		store_relaxed(&gp->status, G_RUNNABLE);
-		ready_elsewhere(gp);
+		ready_elsewhere(mp, gp);
 		return false;
 	}
 	latency_ready(mp->p, gp);
@@ -67,7 +68,9 @@ bool g_make_runnable(struct m *mp, struct g *gp)
 		foreign_ready(gp);
 		return false;
 	}
-	store_relaxed(&gp->status, G_RUNNABLE);
+	lock_acquire(&sched.lock);
+	store_relaxed(&gp->status, trace_ready_outside(mp, gp));
+	lock_release(&sched.lock);
 	return true;
 }
 

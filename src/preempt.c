@@ -48,6 +48,7 @@
 #include "runtime.h"
 #include "sigchain.h"
 #include "signal_notify.h"
+#include "trace.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
@@ -119,9 +120,13 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 		latency_ready(mp->p, gp);
 	else
 		store_relaxed(&gp->status, G_RUNNABLE);
+	if (!mp->p && trace_on())	/* before more is told of this thread */
+		trace_go_back_unlocked(mp, gp);
 	if (!mp->p && !load_relaxed(&sched.stopping))
 		pp = take_left_behind();
 	lock_acquire(&sched.lock);
+	if (!mp->p)
+		trace_go_back(mp, gp);
 	if (!mp->p && !pp)
 		pp = free_p(&was_to_look);
 	if (!pp && fresh)
@@ -248,6 +253,8 @@ static void stop_here(struct m *mp, const void *ucontext)
 		store_relaxed(&mp->put_off, 0);
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);
+		if (mp->p)
+			mp->trace.preempted = true;
 		store_release(&mp->stopped_at, ucontext);
 		preempt_wait_turn(mp, attn & ATTN_TAKEN && load_relaxed(&mp->slept));
 		store_release(&mp->stopped_at, NULL);

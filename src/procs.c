@@ -13,6 +13,7 @@
 
 #include "cpus.h"
 #include "runtime.h"
+#include "trace.h"
 #include "world.h"
 
 static bool custom;		/* set by the program: do not follow the machine */
@@ -38,8 +39,11 @@ static struct m *change(struct m *mp, int n)
 		return mp;
 	if (!mp->is_foreign)
 		mp = sched_yield_local(mp);	/* a loop of these starves nobody */
-	mp = world_stop(mp);
-	return world_start(mp, n);
+	mp = world_stop_for(mp, "GOMAXPROCS");
+	mp = world_start(mp, n);
+	if (trace_on())
+		trace_procs(mp, n);
+	return mp;
 }
 
 int goro_gomaxprocs(int n)

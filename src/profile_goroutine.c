@@ -60,7 +60,7 @@ static void add_one(struct g *gp, void *arg)
 
 static void gather(struct gathering *t)
 {
-	struct m *mp = world_stop(rt_enter());
+	struct m *mp = world_stop_for(rt_enter(), "goroutine profile");
 	struct backtrace bt;
 
 	if (t->choice->begin)

@@ -8,6 +8,7 @@
 #include "run.h"
 #include "runtime.h"
 #include "stack.h"
+#include "trace.h"
 
 /* Lies in the caller's frame. The last thing done to it is unlocking it: the
  * caller may return at that moment. */
@@ -43,6 +44,11 @@ void run_main(struct run *r)
 	rt_exit(mp);
 }
 
+void (*run_main_fn(const struct g *gp))(void)
+{
+	return (void (*)(void))((const struct run *)gp->arg[0])->fn;
+}
+
 int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 {
 	struct run r = {
@@ -52,6 +58,7 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	struct g *gp;
 
 	runtime_init();
+	trace_start_by_environment();
 	m_make_first();
 	mp = foreign_enter_early();
 	gp = g_get(mp, stack_default_class);

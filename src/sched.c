@@ -44,6 +44,7 @@
 #include "os.h"
 #include "runq.h"
 #include "steal.h"
+#include "trace.h"
 
 struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 
@@ -166,6 +167,8 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
+	if (trace_on() && load_relaxed(&gp->status) == G_WAITING)
+		trace_go_block(mp, gp);
 	if (likely(mp->p && !gp->locked_m) && !(timers_turn(mp) && anything_due(mp->p)))
 		next = pick_local(mp, &inherit);
 	return switch_from(mp, gp, next, inherit);
@@ -211,6 +214,8 @@ static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp
 	struct g *next = runq_get(mp->p, &inherit);
 
 	if (!next) {
+		if (trace_on())
+			trace_go_start(mp, gp);
 		store_relaxed(&gp->status, G_RUNNING);
 		return NULL;
 	}
@@ -280,6 +285,7 @@ static void after_regain(struct m *mp, struct g *gp)
 	struct p *pp;
 
 	lock_acquire(&sched.lock);
+	trace_go_back(mp, gp);
 	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
 	if (!pp)
 		globq_put(gp);

@@ -20,10 +20,13 @@
 #include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
+#include "trace.h"
 
 /* In state RUNTIME, with a P. */
 static inline void leave_p_behind(struct m *mp)
 {
+	if (trace_on())
+		trace_call_begin(mp);
 	store_relaxed(&mp->curg->status, G_SYSCALL);
 	store_relaxed(&mp->state, M_SYSCALL);
 	/* release: what we did to the P; pairs with cas_acqrel in p_take */
@@ -54,6 +57,8 @@ void goro_syscall_exit(void)
 	if (unlikely(!mp->p || !cas_acquire(&mp->p->status, &left, P_RUNNING))) {
 		store_relaxed(&mp->p, NULL);
 		preempt_wait_turn(mp, true);
+	} else if (trace_on()) {
+		trace_call_end(mp);
 	}
 	rt_exit(mp);
 }
@@ -70,8 +75,11 @@ void goro_blocking(void (*fn)(void *), void *arg)
 	if (runq_empty(mp->p) && globq_length() == 0) {
 		leave_p_behind(mp);
 	} else {
-		struct p *pp = p_unbind(mp);
+		struct p *pp;
 
+		if (trace_on())
+			trace_call_begin(mp);
+		pp = p_unbind(mp);
 		count_up(&pp->count.handoffs, 1);
 		store_relaxed(&mp->curg->status, G_SYSCALL);
 		store_relaxed(&mp->state, M_SYSCALL);

@@ -29,6 +29,8 @@ struct fd;
 struct g;
 struct m;
 struct p;
+struct trace_buf;
+struct trace_region;
 
 /* ------------------------------------------------------------------ states */
 
@@ -38,7 +40,8 @@ struct p;
 	X(G_DEAD, "dead")                                                     \
 	/* On exactly one run queue, not executing; owned by the queue. */    \
 	X(G_RUNNABLE, "runnable")                                             \
-	/* The same, and wait_since is the stamp of latency.c. */             \
+	/* The same, and wait_since is the stamp of latency.c, or 0: while    \
+	 * tracing, so that whoever runs it looks (see trace.h). */           \
 	X(G_RUNNABLE_TIMED, "runnable")                                       \
 	/* Executing user or runtime code on gp->mp, which owns it. */        \
 	X(G_RUNNING, "running")                                               \
@@ -136,6 +139,29 @@ struct sleeper {
 	int64_t since;			/* for the mutex profile; 0: nobody asked */
 };
 
+/* What the execution trace knows of a goroutine, of a thread and of a P: see
+ * trace_event.c. Each belongs to who owns what it is of. */
+struct g_trace {
+	uint32_t gen;		/* the generation that knows it .. */
+	uint32_t seq;		/* .. and its last number there */
+	uint32_t named_in;	/* when its name was told */
+	struct trace_region *regions;	/* that it is in; its own, in user code */
+};
+
+struct m_trace {
+	struct trace_buf *buf;	/* NULL: none yet */
+	bool in_call;		/* its goroutine is told to be in a blocking call */
+	bool preempted;		/* .. is about to give way because it was asked to */
+	/* Of a plain thread: the goroutine that it is told to be. */
+	uint64_t g;
+	struct g_trace of_g;
+};
+
+struct p_trace {
+	uint32_t gen, seq;	/* as in g_trace */
+	int m;			/* that left it behind in a blocking call */
+};
+
 /* Cases of a select that needs no memory beyond the G. */
 #define G_WAITERS 4
 #define G_ARGS 6
@@ -196,6 +222,7 @@ struct g {
 	struct local_slot *locals;
 	char *last_try_message;
 	char name[G_NAME_BYTES];
+	struct g_trace trace;
 
 	struct tool_fiber tool;
 };
@@ -247,6 +274,9 @@ struct m {
 	uintptr_t lock;		/* that it slept on when it was last seen asleep; 0: on none */
 	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
 	int syscall_tid;	/* .. of which thread */
+
+	/* The M's own while it has a P, and sched.lock's while it has none. */
+	struct m_trace trace;
 
 	/* A request for its backtrace, see backtrace.c. */
 	struct backtrace *backtrace_for;
@@ -300,6 +330,7 @@ struct p_counts {
 #define LATENCY_BUCKETS 162
 struct latency {
 	uint32_t weight_log2;	/* a sample counts for this many of Go's */
+	uint32_t skip;		/* while tracing, what p.latency_skip is otherwise */
 	uint64_t random;
 	int64_t last_at;	/* when one was last timed */
 	uint64_t count[LATENCY_BUCKETS];
@@ -397,6 +428,7 @@ struct p {
 
 	/* The owner M's, rarely. */
 	struct latency latency;
+	struct p_trace trace;
 };
 
 /* ---------------------------------------------------------------- scheduler */
@@ -444,6 +476,8 @@ struct sched {
 	_Alignas(CACHE_LINE) int spinning;	/* Ms looking for work */
 	uint32_t need_spinning;
 	uint32_t stopping;	/* the world is to stop: Ms give their Ps up */
+	uint32_t tracing;	/* events are recorded; changes while the world is stopped,
+				 * under lock */
 	int taken;		/* Ms that lost their P in user code and do not know yet */
 	int foreign_parked;	/* plain threads asleep in a call of ours */
 	uint32_t foreign_moves;	/* how often one went to sleep or was woken */

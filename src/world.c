@@ -18,6 +18,7 @@
 #include "os.h"
 #include "runq.h"
 #include "runtime.h"
+#include "trace.h"
 
 static struct {
 	struct lock lock;	/* held from stop to start */
@@ -123,10 +124,17 @@ static void take_all(struct p *own)
 
 struct m *world_stop(struct m *mp)
 {
+	return world_stop_for(mp, "unknown");
+}
+
+struct m *world_stop_for(struct m *mp, const char *why)
+{
 	bool done;
 
 	mp = world_lock(mp);
 	let_it_run();
+	if (trace_on() && mp->p)
+		trace_world_stop(mp, why);
 	lock_acquire(&sched.lock);
 	store_seqcst(&sched.stopping, 1);
 	world.wait = sched.gomaxprocs;
@@ -238,6 +246,8 @@ struct m *world_start(struct m *mp, int procs)
 		lock_acquire(&sched.lock);
 		m_start_unlock(pp, false);
 	}
+	if (trace_on() && mp->p)
+		trace_world_start(mp);
 	world.started_at = os_now();
 	lock_release(&world.lock);
 	fence_seqcst();

@@ -1,0 +1,282 @@
+/*
+ * trace_writer.c - a trace's bytes to its file, in the format of Go 1.23.
+ *
+ * A header, and then for each generation its batches: of events, those of one thread
+ * in order; and, when it is over, one with the clock's frequency, and those with the
+ * tables of stacks and strings. Stacks are addresses up to here, and get their names
+ * now: functions, files and lines of addresses that were looked up once are kept, since
+ * looking one up takes a fraction of a millisecond.
+ *
+ * By the writer alone, outside of any lock: a write may take long.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frame.h"
+#include "os.h"
+#include "trace_impl.h"
+
+/* ----------------------------------------------------------------- writing */
+
+static void write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n > 0 && !trace_failed()) {
+		ssize_t r = write(fd, p, n);
+
+		if (r > 0) {
+			p += r;
+			n -= (size_t)r;
+		} else if (r < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+		} else if (r == 0 || errno != EINTR) {
+			trace_fail(r == 0 ? EIO : errno);
+		}
+	}
+}
+
+void trace_write_header(int fd)
+{
+	write_all(fd, "go 1.23 trace\0\0\0", 16);
+}
+
+static void write_batch(int fd, uint32_t gen, uint64_t m, int64_t time, const void *data, size_t n)
+{
+	uint8_t head[1 + 4 * 10], *p = head;
+
+	*p++ = EV_EVENT_BATCH;
+	p = trace_put_number(p, gen);
+	p = trace_put_number(p, m);
+	p = trace_put_number(p, (uint64_t)time);
+	p = trace_put_number(p, n);
+	write_all(fd, head, (size_t)(p - head));
+	write_all(fd, data, n);
+}
+
+void trace_write_batches(int fd, struct trace_buf *list)
+{
+	struct trace_buf *next;
+
+	for (struct trace_buf *b = list; b; b = next) {
+		next = b->next;
+		if (b->used > 0)
+			write_batch(fd, b->gen, b->m, b->first, b->data, b->used);
+		trace_buf_free(b);
+	}
+}
+
+/* A batch of a table's, being put together. */
+struct section {
+	int fd;
+	uint32_t gen;
+	enum trace_ev kind;
+	size_t used;
+	uint8_t data[TRACE_BUF_BYTES];
+};
+
+static void section_end(struct section *s)
+{
+	if (s->used > 0)
+		write_batch(s->fd, s->gen, TRACE_NO_THREAD, os_now(), s->data, s->used);
+	s->used = 0;
+}
+
+/* Where n more bytes go. */
+static uint8_t *section_room(struct section *s, size_t n)
+{
+	if (sizeof s->data - s->used < n)
+		section_end(s);
+	if (s->used == 0)
+		s->data[s->used++] = (uint8_t)s->kind;
+	return s->data + s->used;
+}
+
+/* ------------------------------------------------------------------- names */
+
+/* What an address is called. */
+struct place {
+	uintptr_t pc;		/* 0: no place */
+	bool is_api;		/* a function of goro.h */
+	bool is_beginning;	/* that all goroutines begin with */
+	int line;
+	const char *function, *file;
+};
+
+static struct {
+	struct place *at;
+	size_t n, slots;	/* a power of two; at most half full */
+	char *text, *text_end;	/* room for names */
+} places;
+
+static const char *keep(const char *s, size_t n)
+{
+	const size_t chunk = 256 << 10;
+	char *copy;
+
+	if ((size_t)(places.text_end - places.text) < n + 1) {
+		places.text = os_map(chunk);
+		places.text_end = places.text ? places.text + chunk : NULL;
+		if (!places.text)
+			return "";
+	}
+	copy = places.text;
+	memcpy(copy, s, n);
+	copy[n] = '\0';
+	places.text += n + 1;
+	return copy;
+}
+
+static struct place *slot_of(uintptr_t pc)
+{
+	size_t i = (size_t)((uint64_t)pc * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+
+	for (;; i++) {
+		struct place *p = &places.at[i & (places.slots - 1)];
+
+		if (p->pc == pc || p->pc == 0)
+			return p;
+	}
+}
+
+static bool grow(void)
+{
+	struct place *old = places.at;
+	size_t n = places.slots, to = n ? 2 * n : 4096;
+	struct place *at = os_map(to * sizeof *at);
+
+	if (!at)
+		return false;
+	places.at = at;
+	places.slots = to;
+	for (size_t i = 0; i < n; i++)
+		if (old[i].pc)
+			*slot_of(old[i].pc) = old[i];
+	if (old)
+		os_unmap(old, n * sizeof *old);
+	return true;
+}
+
+static void look_up(struct place *p, uintptr_t pc)
+{
+	struct symbol sym = { .function = "" };
+
+	symbol_find(pc, &sym);
+	p->pc = pc;
+	p->line = sym.line;
+	p->is_api = frame_is_api(&sym);
+	p->is_beginning = frame_is_beginning(pc, &sym);
+	p->function = sym.function[0] ? keep(sym.function, frame_name_length(&sym)) : "?";
+	p->file = sym.file[0] ? keep(sym.file, strlen(sym.file))
+	                      : keep(sym.module, strlen(sym.module));
+}
+
+static const struct place *place_of(uintptr_t pc)
+{
+	static const struct place unknown = { .function = "?", .file = "" };
+	struct place *p;
+
+	if (2 * places.n >= places.slots && !grow())
+		return &unknown;
+	p = slot_of(pc);
+	if (p->pc == 0) {
+		look_up(p, pc);
+		places.n++;
+	}
+	return p;
+}
+
+/* ------------------------------------------------------------------ stacks */
+
+/* Leaves out the frames of the runtime's at both ends: what is below the function that
+ * the program called, and what every goroutine begins with. The first that is left; *n is
+ * how many are up to the last. */
+static size_t program_frames(const struct place **frame, uintptr_t *pc, uintptr_t flags, size_t *n)
+{
+	bool started = flags & STACK_STARTED;
+	size_t first = 0, end = *n - started;
+
+	for (size_t i = 0; flags & STACK_IN_RUNTIME && i < end && i < FRAMES_OF_RUNTIME; i++)
+		if (frame[i]->is_api) {
+			first = i;
+			break;
+		}
+	while (end > first + 1 && frame[end - 1]->is_beginning)
+		end--;
+	if (started && strcmp(frame[end - 1]->function, frame[*n - 1]->function) != 0) {
+		frame[end] = frame[*n - 1];
+		pc[end++] = pc[*n - 1];
+	}
+	*n = end;
+	return first;
+}
+
+static uint64_t string_of(struct trace_table *strings, const char *s)
+{
+	size_t n = strlen(s);
+
+	return trace_table_put(strings, s, n < TRACE_STRING_MAX ? n : TRACE_STRING_MAX);
+}
+
+static void write_stack(struct section *out, struct trace_table *strings,
+                        const struct trace_entry *e)
+{
+	const struct place *frame[TRACE_FRAMES_MAX];
+	struct trace_stack s;
+	size_t n = (e->n - offsetof(struct trace_stack, pc)) / sizeof s.pc[0], first;
+	uint8_t *p;
+
+	memcpy(&s, e->data, e->n);
+	for (size_t i = 0; i < n; i++)
+		frame[i] = place_of(s.pc[i] - (i > 0));
+	first = program_frames(frame, s.pc, s.flags, &n);
+	p = section_room(out, 1 + 2 * 10 + (n - first) * 4 * 10);
+	*p++ = EV_STACK;
+	p = trace_put_number(p, e->id);
+	p = trace_put_number(p, n - first);
+	for (size_t i = first; i < n; i++) {
+		p = trace_put_number(p, s.pc[i] - (i > 0));
+		p = trace_put_number(p, string_of(strings, frame[i]->function));
+		p = trace_put_number(p, string_of(strings, frame[i]->file));
+		p = trace_put_number(p, (uint64_t)frame[i]->line);
+	}
+	out->used = (size_t)(p - out->data);
+}
+
+static void write_string(struct section *out, const struct trace_entry *e)
+{
+	uint8_t *p = section_room(out, 1 + 2 * 10 + e->n);
+
+	*p++ = EV_STRING;
+	p = trace_put_number(p, e->id);
+	p = trace_put_number(p, e->n);
+	memcpy(p, e->data, e->n);
+	out->used = (size_t)(p + e->n - out->data);
+}
+
+/* The strings last: the stacks' names are among them. */
+void trace_write_tables(int fd, uint32_t gen)
+{
+	static struct section out;
+	struct trace_table *strings = &trace_strings[gen % 2], *stacks = &trace_stacks[gen % 2];
+	uint8_t frequency[1 + 10];
+
+	frequency[0] = EV_FREQUENCY;
+	write_batch(fd, gen, TRACE_NO_THREAD, os_now(), frequency,
+	            (size_t)(trace_put_number(frequency + 1, 1000000000) - frequency));
+	out.fd = fd;
+	out.gen = gen;
+	out.kind = EV_STACKS;
+	for (const struct trace_entry *e = stacks->newest; e; e = e->made_before)
+		write_stack(&out, strings, e);
+	section_end(&out);
+	out.kind = EV_STRINGS;
+	for (const struct trace_entry *e = strings->newest; e; e = e->made_before)
+		write_string(&out, e);
+	section_end(&out);
+	trace_table_clear(stacks);
+	trace_table_clear(strings);
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Go's own tools open the traces of trace_test: its reader, which checks each event against
+# those before it, finds in them what ours has found, and makes its profiles of them.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$*" >&2; exit 1; }
+
+# Go 1.23 is the first that reads this version of the format.
+go=
+for candidate in go /usr/local/go/bin/go /usr/lib/go-*/bin/go; do
+	minor=$("$candidate" version 2>/dev/null | sed -n 's/.*go1\.\([0-9]*\).*/\1/p') || continue
+	[ "${minor:-0}" -ge 23 ] && go=$candidate && break
+done
+[ -n "$go" ] || { echo "needs Go 1.23 or newer, for go tool trace"; exit 77; }
+"$go" tool -n trace >/dev/null 2>&1 || { echo "needs go tool trace, which this Go has not got"; exit 77; }
+
+# Lines of Go's listing with the transition $1, against the events of the kinds $2...
+agrees()
+{
+	local transition=$1 found ours
+	shift
+	found=$(grep -c "GoID=.* $transition$" "$work/events" || true)
+	ours=$(awk -v kinds="$*" 'index(" " kinds " ", " " $1 " ") { n += $2 } END { print n + 0 }' \
+		"$work/trace.counts")
+	[ "$found" -eq "$ours" ] || fail "$test, $procs Ps: $found times $transition, not $ours"
+}
+
+# A test of trace_test, with so many Ps.
+read_by_go()
+{
+	test=$1 procs=$2
+	GORO_MAXPROCS=$procs TRACE_KEEP=$work/trace $TEST_LAUNCHER \
+		"$BUILD_DIR/test/trace_test" "$test" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+	"$go" tool trace -d=1 "$work/trace" >"$work/events" 2>"$work/error" ||
+		fail "$test, $procs Ps: $(head -c 2000 "$work/error")"
+	agrees 'Runnable->Running' GoStart
+	agrees 'Running->Waiting' GoBlock
+	agrees 'Running->NotExist' GoDestroy
+	agrees 'Running->Syscall' GoSyscallBegin
+}
+
+for test in channels_are_told goroutines_in_every_state_are_there_at_the_start \
+	plain_threads_are_told changes_of_gomaxprocs_are_told generations_follow_each_other; do
+	read_by_go $test 2
+done
+for procs in 1 4 64; do
+	read_by_go a_busy_program_is_traced $procs
+done
+for profile in net sync syscall sched; do
+	"$go" tool trace -pprof=$profile "$work/trace" >"$work/profile" || fail "no $profile profile"
+done
