@@ -278,8 +278,12 @@ int goro_trace_error(void)
 
 /* -------------------------------------------------------------- GORO_TRACE */
 
+static pid_t traced;		/* the process: its children have no writer */
+
 static void stop_at_exit(void)
 {
+	if (getpid() != traced)
+		return;
 	goro_trace_stop();
 	if (goro_trace_error())
 		fprintf(stderr, "goro: GORO_TRACE: %s\n", strerror(-goro_trace_error()));
@@ -299,6 +303,7 @@ void trace_start_by_environment(void)
 		close(fd);
 	if (error)
 		fprintf(stderr, "goro: GORO_TRACE: %s: %s\n", file, strerror(-error));
-	else
+	traced = getpid();
+	if (!error)
 		atexit(stop_at_exit);
 }

@@ -101,7 +101,7 @@ static uint8_t *section_room(struct section *s, size_t n)
 struct place {
 	uintptr_t pc;		/* 0: no place */
 	bool is_api;		/* a function of goro.h */
-	bool is_beginning;	/* that all goroutines begin with */
+	bool is_beginning;	/* that all goroutines or threads begin with */
 	int line;
 	const char *function, *file;
 };
@@ -160,6 +160,20 @@ static bool grow(void)
 	return true;
 }
 
+/* What threads begin with: readers name a goroutine by its outermost frame. */
+static bool is_thread_beginning(const char *function)
+{
+	static const char *const names[] = {
+		"clone", "clone3", "__clone3", "start_thread", "_start", "__libc_start_main",
+		"__libc_start_call_main", "__libc_start_main_impl",
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(function, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static void look_up(struct place *p, uintptr_t pc)
 {
 	struct symbol sym = { .function = "" };
@@ -168,7 +182,7 @@ static void look_up(struct place *p, uintptr_t pc)
 	p->pc = pc;
 	p->line = sym.line;
 	p->is_api = frame_is_api(&sym);
-	p->is_beginning = frame_is_beginning(pc, &sym);
+	p->is_beginning = frame_is_beginning(pc, &sym) || is_thread_beginning(sym.function);
 	p->function = sym.function[0] ? keep(sym.function, frame_name_length(&sym)) : "?";
 	p->file = sym.file[0] ? keep(sym.file, strlen(sym.file))
 	                      : keep(sym.module, strlen(sym.module));

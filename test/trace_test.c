@@ -160,6 +160,7 @@ SEEN static void sender(goro_chan *c, int n)
 {
 	for (int i = 0; i < n; i++)
 		goro_chan_send(c, &i);
+	goro_sleep(20000000);	/* the others wait meanwhile */
 	goro_chan_close(c);
 	NO_TAIL_CALL();
 }
@@ -490,7 +491,7 @@ GO_TEST(long_strings_are_cut)
 
 /* ------------------------------------------------------------ plain threads */
 
-static void *outsider(void *arg)
+SEEN static void *outsider(void *arg)
 {
 	goro_chan *c = arg;
 	uint64_t task = goro_trace_task_begin("outside");
@@ -527,6 +528,8 @@ GO_TEST(plain_threads_are_told)
 	CHECK_EQ(t->count[TR_UserRegionEnd], 4);
 	CHECK_EQ(t->count[TR_GoCreateSyscall], 4);
 	CHECK_EQ(t->count[TR_GoDestroySyscall], 4);
+	CHECK(trace_has(t->functions, "outsider"));
+	CHECK(!trace_has(t->functions, "start_thread"));
 	trace_reading_free(t);
 }
 
