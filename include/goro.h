@@ -575,11 +575,11 @@ GORO_API size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out);
  * parks meanwhile. 0, or -errno: -EINVAL if there is no such profile. */
 GORO_API int goro_profile_write(const char *profile, int fd);
 
-/* A CPU profile: of every thread of the process a sample after each 1/hz second that it
- * has run; 0: 100 a second. It is written to fd, which stays open so long, when it is
- * stopped, for lack of anybody to tell without a word if that fails. 0, or -errno: -EBUSY if one runs
- * already, -EINVAL for a number of samples that makes no sense. Stopping what does not run
- * does nothing. GORO_CPUPROFILE=FILE in the environment is a profile of the whole run. */
+/* A CPU profile: a sample of every thread of the process after each 1/hz second that it
+ * has run; hz 0: 100 a second. It is written to fd, which is to stay open so long, by stop;
+ * nothing is said if that fails. 0, or -errno: -EBUSY if one runs already, -EINVAL for an hz
+ * that makes no sense. Stopping what does not run does nothing. (GORO_CPUPROFILE=FILE in the
+ * environment is a profile of the whole run.) */
 GORO_API int goro_profile_cpu_start(int fd, int hz);
 GORO_API void goro_profile_cpu_stop(void);
 

@@ -49,6 +49,7 @@ __attribute__((noinline)) static void spin(int n)
 
 	for (int i = 0; i < n; i++)
 		sum += (uint64_t)i;
+	(void)sum;
 }
 
 /* Burns CPU time of the thread's, whatever else the machine does. The names are in the code,
