@@ -43,7 +43,8 @@ struct watch {
 	int64_t looked_at;	/* timers that were due by then are seen to */
 	int64_t quota_at, aged_at;
 	int64_t scavenge_at;	/* not before */
-	uint64_t switches;	/* of all Ps, at the last tick */
+	uint64_t switches;	/* of all Ps, at the last tick, .. */
+	int64_t ran_at;		/* .. when there were last more than before */
 };
 
 void sysmon_wake(void)
@@ -194,15 +195,17 @@ static void next_tick(struct watch *w, int64_t look)
 	w->tick = soonest(look == TIMER_NEVER ? 2 * w->tick : look, SYSMON_TICK_MAX_NS);
 }
 
-/* Nothing has run since the last tick. */
-static bool was_idle(struct watch *w)
+/* Nothing has run for a while. */
+static bool was_idle(struct watch *w, int64_t now)
 {
-	uint64_t switches = 0, before = w->switches;
+	uint64_t switches = 0;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
 		switches += load_relaxed(&p_at(i)->count.switches);
+	if (w->switches != switches)
+		w->ran_at = now;
 	w->switches = switches;
-	return w->lingered > 0 && switches == before;
+	return w->lingered > 0 && now - w->ran_at >= SCAVENGE_IDLE_NS;
 }
 
 static size_t give_back(const struct watch *w, size_t *left)
@@ -219,11 +222,11 @@ static size_t give_back(const struct watch *w, size_t *left)
 	return given;
 }
 
-/* Gives stacks back: all of them if nothing has run for a tick, else as many as it is
+/* Gives stacks back: all of them if nothing has run for a while, else as many as it is
  * time for. */
 static void scavenge(struct watch *w, int64_t now)
 {
-	bool idle = was_idle(w);
+	bool idle = was_idle(w, now);
 	size_t given, left;
 
 	if (w->scavenge_at < now - SYSMON_TICK_MAX_NS)
@@ -256,8 +259,8 @@ static void slow_duties(struct watch *w, int64_t now)
 /* All Ps are idle: lingers, or sleeps. */
 static void idle_tick(struct watch *w)
 {
-	w->tick = SYSMON_TICK_MAX_NS;
-	if (w->lingered++ < 2 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
+	w->tick = w->lingered == 0 ? 2 * SYSMON_TICK_MAX_NS : SYSMON_TICK_MAX_NS;
+	if (w->lingered++ == 0 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
 		tick_sleep(w);
 		if (deadlock_unsure()) {
 			lock_acquire(&sched.lock);
