@@ -10,7 +10,8 @@
  *	        ^ stack_lo          contexts grow down ^ stack_hi
  *
  * The G is at the top of its own stack, in the page that running touches
- * anyway: a parked goroutine costs one page and its share of a page table.
+ * anyway: a parked goroutine costs one page and its share of a page table; less if it
+ * waits for long (evacuate.c).
  * Guards are markers in the page table where the kernel has them (Linux 6.13):
  * they make no mappings, so a million stacks fit under vm.max_map_count.
  * Otherwise mprotect, until the mappings run out; after that a stack has no
@@ -81,10 +82,8 @@ struct batch {
 	uint32_t at, end;
 };
 
-#define REGIONS_MAX (1 << 16)
-
 /* Under lock; regions[] and n may be read without, n last. */
-static struct region *regions[REGIONS_MAX];
+static struct region *regions[STACK_REGIONS_MAX];
 static struct {
 	struct lock lock;
 	uint32_t n;
@@ -99,6 +98,9 @@ static struct {
 	} klass[STACK_CLASSES];
 	size_t reserved;
 } stacks = { .lock = LOCK_INIT(RANK_STACK) };
+
+/* Held while stacks are given back: what is in use has its first page then. */
+static struct lock giving = LOCK_INIT(RANK_LEAF);
 
 int stack_default_class;
 
@@ -163,6 +165,9 @@ static struct g *slot_g(const struct region *r, uint32_t i)
 	return (struct g *)(r->base + (size_t)(i + 1) * r->slot_bytes - n);
 }
 
+_Static_assert(sizeof(struct g) + CACHE_LINE + COLOURS * COLOUR_BYTES <= 4096,
+               "stack: the G is in the first page, see evacuate.c");
+
 static uint32_t slot_index(const struct region *r, const void *addr)
 {
 	return (uint32_t)((size_t)((const char *)addr - r->base) / r->slot_bytes);
@@ -199,7 +204,7 @@ static struct region *region_make(int cls)
 
 	if (slot < HUGE_SLOT_BYTES)
 		slot += os_page_bytes;		/* see "Colours" */
-	if (stacks.n == REGIONS_MAX)
+	if (stacks.n == STACK_REGIONS_MAX)
 		return NULL;
 	base = reserve_slots(slot, &count);
 	if (!base)
@@ -426,23 +431,31 @@ static void put_cold(struct region *r, uint32_t i)
 	}
 }
 
-void stack_give_back(struct g **gs, size_t n)
+/* The slots are the caller's, and dead. Nothing in the stacks themselves is looked at here:
+ * whoever holds this lock waits for no page (see evacuate.c). */
+static void release(struct g **gs, size_t n)
 {
 	struct os_range range[64];
 
+	lock_acquire(&giving);
+	for (size_t i = 0; i < n; i++) {
+		struct region *r = region_of(gs[i]);
+		uint32_t s = slot_index(r, gs[i]);
+		size_t guard = guard_bytes(r->slot_bytes);
+
+		range[i] = (struct os_range){ slot_base(r, s) + guard, r->slot_bytes - guard };
+		set_state(r, s, SLOT_COLD);
+	}
+	os_release(range, n);
+	lock_release(&giving);
+}
+
+void stack_give_back(struct g **gs, size_t n)
+{
 	for (size_t at = 0; at < n;) {
 		size_t k = n - at < 64 ? n - at : 64;
 
-		for (size_t i = 0; i < k; i++) {
-			struct g *gp = gs[at + i];
-			struct region *r = region_of(gp);
-			uint32_t s = slot_index(r, gp);
-			char *end = r->base + (size_t)(s + 1) * r->slot_bytes;
-
-			range[i] = (struct os_range){ gp->stack_lo, (size_t)(end - gp->stack_lo) };
-			set_state(r, s, SLOT_COLD);
-		}
-		os_release(range, k);
+		release(gs + at, k);
 		lock_acquire(&stacks.lock);
 		for (size_t i = 0; i < k; i++) {
 			struct region *r = region_of(gs[at + i]);
@@ -496,4 +509,68 @@ void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
 size_t stack_bytes_reserved(void)
 {
 	return load_relaxed(&stacks.reserved);
+}
+
+/* ------------------------------------------------------------ from outside */
+
+uint32_t stack_regions(void)
+{
+	/* acquire: pairs with store_release in region_make */
+	return load_acquire(&stacks.n);
+}
+
+struct stack_region stack_region(uint32_t region)
+{
+	const struct region *r = regions[region];
+
+	return (struct stack_region){ r->base, r->slot_bytes, guard_bytes(r->slot_bytes), r->slots };
+}
+
+uint32_t stack_region_begun(uint32_t region)
+{
+	return load_relaxed(&regions[region]->carved);
+}
+
+size_t stack_begun(void)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0, end = stack_regions(); i < end; i++)
+		n += stack_region_begun(i);
+	return n;
+}
+
+bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot)
+{
+	for (uint32_t i = 0, n = stack_regions(); i < n; i++) {
+		const struct region *r = regions[i];
+
+		if ((const char *)addr >= r->base &&
+		    (const char *)addr < r->base + (size_t)r->slots * r->slot_bytes) {
+			*region = i;
+			*slot = slot_index(r, addr);
+			return true;
+		}
+	}
+	return false;
+}
+
+struct g *stack_slot_g(uint32_t region, uint32_t slot)
+{
+	const struct region *r = regions[region];
+
+	/* acquire: pairs with set_state */
+	if ((load_acquire(&r->state[slot]) & SLOT_STATE) != SLOT_WARM)
+		return NULL;
+	return slot_g(r, slot);
+}
+
+bool stack_keep_try(void)
+{
+	return lock_try(&giving);
+}
+
+void stack_keep_end(void)
+{
+	lock_release(&giving);
 }

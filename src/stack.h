@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct g;
 
@@ -48,5 +49,29 @@ bool stack_overflowed(const struct g *gp);
 void stack_each(void (*fn)(struct g *gp, void *arg), void *arg);
 
 size_t stack_bytes_reserved(void);
+
+/* ---- for evacuate.c, which looks at all stacks from outside */
+
+/* Regions of slots, in the order in which they were made, and never unmade. Slot i is
+ * [base + i * slot_bytes, base + (i + 1) * slot_bytes), guard first. */
+#define STACK_REGIONS_MAX (1 << 16)
+struct stack_region {
+	char *base;
+	size_t slot_bytes, guard_bytes;
+	uint32_t slots;
+};
+uint32_t stack_regions(void);
+struct stack_region stack_region(uint32_t region);
+uint32_t stack_region_begun(uint32_t region);	/* slots from there on were never used */
+size_t stack_begun(void);			/* of all regions */
+/* The slot that an address lies in; false: in none. */
+bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot);
+/* The G of a slot that is in use or in a pool, and so has its first page; else NULL. */
+struct g *stack_slot_g(uint32_t region, uint32_t slot);
+
+/* From one to the other no stack is given back. false: some are being given back at this
+ * moment; does not wait. */
+bool stack_keep_try(void);
+void stack_keep_end(void);
 
 #endif
