@@ -541,6 +541,9 @@ struct goro_stats {
 	uint64_t netpoll_wakeups, timers, parks, thread_wakeups;
 	/* Address space taken for stacks, and how much of it is kept for reuse. */
 	uint64_t stack_bytes_reserved, stack_bytes_cached;
+	/* Stacks of goroutines that wait for long, kept elsewhere, and the memory
+	 * that they take there. */
+	uint64_t stacks_evacuated, stack_bytes_evacuated;
 };
 GORO_API void goro_stats_read(struct goro_stats *out);
 

@@ -205,6 +205,39 @@
 /* Batches of stacks that are prepared ahead, at most: 2 MiB. */
 #define STACK_AHEAD_MAX     4
 
+/* Goroutines that wait are looked at this often; one that waits since the last look may
+ * have its stack evacuated. See evacuate.c. */
+#define EVACUATE_LOOK_NS    5000000000LL
+/* .. where there are so many stacks that it is worth a thread. */
+#define EVACUATE_MIN_STACKS 2048
+/* Stacks whose faults are watched for together: few enough that those who run meet few
+ * others, and so many that a million goroutines make 8,000 mappings of 65,530. */
+#define EVACUATE_STRETCH       128
+#define EVACUATE_STRETCHES_MAX 8192
+/* It is done where one in so many of them can be evacuated. */
+#define EVACUATE_SHARE      4
+/* Stacks evacuated between two looks for somebody who waits for one. */
+#define EVACUATE_BATCH      8
+/* What a page must shrink to at the least, and pages of a stack at the most. */
+#define EVACUATE_WORTH_BYTES 2048
+#define EVACUATE_PAGES_MAX  16
+/* Rest, in times of the work: 5 % of a CPU, or 20 % when nothing else runs. */
+#define EVACUATE_REST       19
+#define EVACUATE_REST_IDLE  4
+/* Where so many come back within this time all do: one that is waited for takes 20 to 50 us,
+ * one of many 4. */
+#define EVACUATE_BURST      4
+#define EVACUATE_BURST_NS   10000000
+/* Who comes back so soon after another may not be the last. */
+#define EVACUATE_SOON_NS    200000
+/* Where so many new pages are needed from one look to the next, nothing is evacuated for a
+ * while: each takes ten times as long as without. */
+#define EVACUATE_FILLS_MAX  32
+/* How often the time that a stack must have been at rest doubles, if it comes back soon. */
+#define EVACUATE_DOUBLINGS  6
+/* How often sysmon says that the program is alive. */
+#define EVACUATE_NOTICE_NS  100000000
+
 /* io_uring: operations that may be waiting to be taken by the kernel, and those that
  * may be under way. Powers of two; 20 KiB and 64 KiB of memory. The kernel's thread
  * sleeps after so long without work. */

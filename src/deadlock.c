@@ -4,7 +4,7 @@
  * It is certain when nobody is left who could ever make a goroutine runnable:
  * every M is idle, and every thread of the process is an M, one of the
  * runtime's others (sysmon, spawner, the messenger of signal.c, the collector of
- * profile_cpu.c, the writer of trace.c), or a plain thread
+ * profile_cpu.c, the writer of trace.c, the server of evacuate.c), or a plain thread
  * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
  * even in a library, and nothing is said: it may yet send on a channel.
  *
@@ -17,6 +17,7 @@
  * ends. It may find a thread that is just ending and not yet gone: then sysmon
  * looks again a few times before it sleeps itself (deadlock_check_again).
  */
+#include "evacuate.h"
 #include "os.h"
 #include "profile_cpu.h"
 #include "runq.h"
@@ -42,7 +43,7 @@ void deadlock_check(void)
 		return;
 	threads = os_threads();
 	ours = sched.m_n + sched.runtime_threads + signal_threads() + profile_threads() + trace_threads() +
-	       uring_threads() + TOOL_THREADS + load_seqcst(&sched.foreign_parked);
+	       uring_threads() + evacuate_threads() + TOOL_THREADS + load_seqcst(&sched.foreign_parked);
 	if (threads < 0)
 		return;
 	if (threads != ours || load_seqcst(&sched.foreign_moves) != moves) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "evacuate.h"
 #include "os.h"
 #include "runtime.h"
 #include "throw.h"
@@ -40,13 +41,15 @@ static _Noreturn void die(const char *fmt, va_list ap, enum culprit who)
 	struct backtrace bt;
 	char text[256];
 
-	fatal_first_only();
+	if (!evacuate_is_server())
+		fatal_first_only();
 	vsnprintf(text, sizeof text, fmt, ap);
 	print_str(&pr, "fatal error: ");
 	print_str(&pr, text);
 	print_str(&pr, "\n");
 	print_flush(&pr);
-	if (dump_level != DUMP_NONE) {
+	/* A dump touches all stacks, and would wait for the server. */
+	if (dump_level != DUMP_NONE && !evacuate_is_server()) {
 		backtrace_here(&bt);
 		if (who == RUNTIME) {
 			print_str(&pr, "\nruntime stack:\n");

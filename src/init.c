@@ -13,6 +13,7 @@
 #include "debug.h"
 #include "debug_http.h"
 #include "dump.h"
+#include "evacuate.h"
 #include "fault.h"
 #include "g.h"
 #include "init.h"
@@ -37,6 +38,7 @@ static void in_child(void)
 {
 	struct m *mp = m_self();
 
+	evacuate_forked();
 	runtime_forked = true;
 	if (mp)
 		fetch_or_acqrel(&mp->attn, ATTN_FORKED);
@@ -63,7 +65,7 @@ static void start(void)
 	fault_init();
 	procs_init();
 	debug_http_init();
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(evacuate_fork_begin, evacuate_fork_end, in_child);
 	if (TOOL_ASAN)
 		atexit(at_exit);
 }

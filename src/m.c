@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "evacuate.h"
 #include "limit.h"
 #include "mem.h"
 #include "os.h"
@@ -271,13 +272,15 @@ static void *spawner_thread(void *arg)
 			else if (load_relaxed(&sched.want_spare))
 				store_relaxed(&sched.want_spare, SPARE_WANTED);
 		} else if (!stack_prepare()) {
+			evacuate_start_if_wanted();
 			note_sleep(&spawner_note);
 		}
 	}
 	return NULL;
 }
 
-/* It also prepares stacks, when it has no thread to make. */
+/* It also prepares stacks, when it has no thread to make, and starts the server of
+ * evacuate.c. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);

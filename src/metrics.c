@@ -12,6 +12,7 @@
  */
 #include <goro.h>
 
+#include "evacuate.h"
 #include "g.h"
 #include "runq.h"
 #include "runtime.h"
@@ -72,7 +73,7 @@ static void read_sched(struct goro_stats *s)
 	lock_acquire(&sched.lock);
 	s->gomaxprocs = (uint64_t)sched.gomaxprocs;
 	s->idle_procs = (uint64_t)load_relaxed(&sched.idle_p_n);
-	s->threads = (uint64_t)sched.m_n + (uint64_t)sched.runtime_threads;
+	s->threads = (uint64_t)(sched.m_n + sched.runtime_threads + evacuate_threads());
 	s->idle_threads = (uint64_t)sched.idle_m_n;
 	s->spinning_threads = (uint64_t)load_relaxed(&sched.spinning);
 	s->runnable = globq_length();
@@ -93,6 +94,8 @@ static TOOL_RACY void read_procs(struct goro_stats *s)
 	}
 	s->stack_bytes_cached += g_pool_cached_bytes();
 	s->stack_bytes_reserved = stack_bytes_reserved();
+	s->stacks_evacuated = evacuate_stacks();
+	s->stack_bytes_evacuated = evacuate_bytes();
 }
 
 /* A goroutine whose P was taken from it is in a call that blocks, announced or

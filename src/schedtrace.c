@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "debug.h"
+#include "evacuate.h"
 #include "print.h"
 #include "runq.h"
 #include "runtime.h"
@@ -145,7 +146,7 @@ static void print_counts(struct printer *pr, const struct counts *c, int64_t ms)
 	print_field(pr, "SCHED ", ms);
 	print_field(pr, "ms: gomaxprocs=", c->procs);
 	print_field(pr, " idleprocs=", c->idle_p);
-	print_field(pr, " threads=", c->m + c->runtime_threads);
+	print_field(pr, " threads=", c->m + c->runtime_threads + evacuate_threads());
 	print_field(pr, " spinningthreads=", c->spinning);
 	print_field(pr, " needspinning=", c->need_spinning);
 	print_field(pr, " idlethreads=", c->idle_m);

@@ -24,6 +24,7 @@
  * may not, it has at least a short slice, and sleeps for longer than it was awake.
  */
 #include "debug.h"
+#include "evacuate.h"
 #include "netpoll.h"
 #include "os.h"
 #include "procs.h"
@@ -41,7 +42,7 @@ struct watch {
 	int quiet;		/* ticks in a row without anything to do */
 	int lingered;
 	int64_t looked_at;	/* timers that were due by then are seen to */
-	int64_t quota_at, aged_at;
+	int64_t quota_at, aged_at, noticed_at;
 	int64_t scavenge_at;	/* not before */
 	uint64_t switches;	/* of all Ps, at the last tick, .. */
 	int64_t ran_at;		/* .. when there were last more than before */
@@ -253,6 +254,10 @@ static void slow_duties(struct watch *w, int64_t now)
 		w->quota_at = now;
 		procs_follow_machine();
 	}
+	if (now - w->noticed_at >= EVACUATE_NOTICE_NS) {
+		w->noticed_at = now;
+		evacuate_notice();
+	}
 	schedtrace_tick(now);
 }
 
@@ -269,6 +274,7 @@ static void idle_tick(struct watch *w)
 		}
 		return;
 	}
+	evacuate_notice();
 	deep_sleep();
 	*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
 }

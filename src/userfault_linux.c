@@ -1,0 +1,196 @@
+/*
+ * userfault_linux.c - Linux behind userfault.h: userfaultfd(2).
+ *
+ * Three things are needed of it: that it serves the kernel's own accesses, within system
+ * calls, too, which takes a privilege (CAP_SYS_PTRACE, the sysctl
+ * vm.unprivileged_userfaultfd, or access to /dev/userfaultfd); faults at missing pages;
+ * and UFFDIO_MOVE, of Linux 6.8. Where one of them is missing there is no userfault, and
+ * GORO_DEBUG=nouserfault=1 is as if it were so.
+ *
+ * The descriptor is in a table of the server's own. Should somebody else close it, such
+ * as a program that closes all that it finds, pages that are away would read as
+ * zeroes.
+ *
+ * Why UFFDIO_MOVE, when a page could be write-protected, copied and dropped: a page that
+ * a device, or another process, is writing to by its physical address would be copied
+ * too early, protected or not. The kernel knows of these pages and moves none of them.
+ */
+#define _GNU_SOURCE
+#include "userfault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "debug.h"
+#include "os.h"
+#include "syscall_raw.h"
+
+/* Newer than some headers. */
+#define FEATURE_MOVE ((uint64_t)1 << 16)
+struct move {
+	uint64_t dst, src, len, mode;
+	int64_t moved;
+};
+#define IOCTL_MOVE   _IOWR(UFFDIO, 0x05, struct move)
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#define IOCTL_NEW_FD _IO(0xAA, 0x00)		/* of /dev/userfaultfd */
+
+static int faults = -1;		/* in the server's table alone */
+static int pokes = -1;		/* in everybody's */
+
+static long control(unsigned long request, void *arg)
+{
+	return syscall_raw(SYS_ioctl, faults, (long)request, (long)arg, 0, 0, 0);
+}
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		syscall_raw(SYS_close, *fd, 0, 0, 0, 0, 0);
+	*fd = -1;
+}
+
+static int open_by_device(void)
+{
+	long dev = syscall_raw(SYS_openat, AT_FDCWD, (long)"/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0,
+	                       0, 0);
+	int d = (int)dev;
+	long fd;
+
+	if (dev < 0)
+		return -1;
+	fd = syscall_raw(SYS_ioctl, dev, IOCTL_NEW_FD, O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+	shut(&d);
+	return (int)fd;
+}
+
+bool userfault_prepare(void)
+{
+	if (debug.nouserfault)
+		return false;
+	pokes = (int)syscall_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK, 0, 0, 0, 0);
+	return pokes >= 0;
+}
+
+/* A table with nothing in it but that one. What it would keep open others would wait
+ * for the end of. */
+static bool leave_table(void)
+{
+	return syscall_raw(SYS_close_range, pokes + 1, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) == 0 &&
+	       (pokes == 0 || syscall_raw(SYS_close_range, 0, pokes - 1, 0, 0, 0, 0) == 0);
+}
+
+/* /proc/self is the process, with its table. */
+void userfault_speak(void)
+{
+	long fd = syscall_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/fd/2", O_WRONLY, 0, 0, 0);
+
+	if (fd >= 0 && fd != 2)
+		syscall_raw(SYS_dup3, fd, 2, 0, 0, 0, 0);
+}
+
+bool userfault_open(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_MOVE };
+
+	if (!leave_table())
+		return false;
+	faults = (int)syscall_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0, 0);
+	if (faults < 0)
+		faults = open_by_device();
+	return faults >= 0 && control(UFFDIO_API, &api) == 0 && (api.features & FEATURE_MOVE);
+}
+
+int userfault_watch(void *p, size_t n)
+{
+	struct uffdio_register r = { .range = { (uintptr_t)p, n },
+	                             .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	return (int)control(UFFDIO_REGISTER, &r);
+}
+
+int userfault_unwatch(void *p, size_t n)
+{
+	struct uffdio_range r = { (uintptr_t)p, n };
+
+	return (int)control(UFFDIO_UNREGISTER, &r);
+}
+
+/* -EAGAIN: it came in the way of something else that the kernel did to the page. */
+int userfault_move(void *to, void *from)
+{
+	struct move m = { (uintptr_t)to, (uintptr_t)from, os_page_bytes, 0, 0 };
+	long r;
+
+	for (int i = 0; (r = control(IOCTL_MOVE, &m)) == -EAGAIN && i < 100; i++)
+		os_yield();
+	return (int)r;
+}
+
+int userfault_put(void *to, const void *from)
+{
+	struct uffdio_copy c = { .dst = (uintptr_t)to, .src = (uintptr_t)from,
+	                         .len = os_page_bytes };
+
+	return (int)control(UFFDIO_COPY, &c);
+}
+
+void userfault_wake(void *page)
+{
+	struct uffdio_range r = { (uintptr_t)page, os_page_bytes };
+
+	control(UFFDIO_WAKE, &r);
+}
+
+size_t userfault_read(uintptr_t *addr, size_t max)
+{
+	struct uffd_msg msg[16];
+	size_t n = max < 16 ? max : 16, count = 0;
+	long r = syscall_raw(SYS_read, faults, (long)msg, (long)(n * sizeof *msg), 0, 0, 0);
+
+	for (long i = 0; i < r / (long)sizeof *msg; i++)
+		if (msg[i].event == UFFD_EVENT_PAGEFAULT)
+			addr[count++] = (uintptr_t)msg[i].arg.pagefault.address;
+	return count;
+}
+
+void userfault_sleep(int64_t timeout_ns)
+{
+	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+	struct pollfd p[2] = { { faults, POLLIN, 0 }, { pokes, POLLIN, 0 } };
+	uint64_t word;
+
+	syscall_raw(SYS_ppoll, (long)p, 2, timeout_ns < 0 ? 0 : (long)&t, 0, _NSIG / 8, 0);
+	if (p[1].revents)
+		syscall_raw(SYS_read, pokes, (long)&word, sizeof word, 0, 0, 0);
+}
+
+void userfault_poke(void)
+{
+	uint64_t one = 1;
+
+	syscall_raw(SYS_write, pokes, (long)&one, sizeof one, 0, 0, 0);
+}
+
+void userfault_forked(void)
+{
+	shut(&pokes);
+}
+
+bool userfault_present(void *page)
+{
+	unsigned char there = 0;
+
+	syscall_raw(SYS_mincore, (long)page, (long)os_page_bytes, (long)&there, 0, 0, 0);
+	return there & 1;
+}
