@@ -139,11 +139,11 @@ wait_unprofiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wa
 /* Apart, since what the profile has to remember would take registers of those who wait
  * when nobody profiles. */
 static __attribute__((noinline, cold)) struct m *
-wait_profiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
+wait_profiled(struct m *mp, goro_chan *c, bool is_send, void *elem, enum wait_reason why)
 {
 	int64_t since = profile_wait_start();
 
-	mp = wait_unprofiled(mp, c, q, elem, why);
+	mp = wait_unprofiled(mp, c, is_send ? &c->sendq : &c->recvq, elem, why);
 	profile_block_event(mp, since);
 	return mp;
 }
@@ -152,7 +152,7 @@ static inline __attribute__((always_inline)) struct m *
 wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
 {
 	if (unlikely(profile_on()))
-		return wait_profiled(mp, c, q, elem, why);
+		return wait_profiled(mp, c, q == &c->sendq, elem, why);
 	return wait_unprofiled(mp, c, q, elem, why);
 }
 

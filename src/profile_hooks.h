@@ -13,7 +13,8 @@
 #include "rt.h"
 
 enum { PROFILE_BLOCK = 1, PROFILE_MUTEX = 2 };
-extern uint32_t profile_wanted;		/* of the above */
+extern uint32_t profile_wanted		/* of the above; hidden: an instruction less to find it */
+	__attribute__((visibility("hidden")));
 
 /* In state RUNTIME. Defined in profile_block.c. */
 void profile_block_count(struct m *mp, int64_t since);
