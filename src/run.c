@@ -46,7 +46,7 @@ void run_main(struct run *r)
 
 void (*run_main_fn(const struct g *gp))(void)
 {
-	return (void (*)(void))((const struct run *)gp->arg[0])->fn;
+	return (void (*)(void))gp->arg[1];
 }
 
 int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
@@ -66,6 +66,7 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 		fatal("out of memory for the main goroutine");
 	gp->fn = (void (*)(void))run_main;
 	gp->arg[0] = (uintptr_t)&r;
+	gp->arg[1] = (uintptr_t)main_fn;	/* r may be gone before gp is */
 	g_launch(mp, gp, __builtin_return_address(0));
 	rt_exit(mp);
 	os_futex_wait(&r.done, 0, RUN_SHORT_NS);

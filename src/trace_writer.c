@@ -11,29 +11,48 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "frame.h"
 #include "os.h"
 #include "trace_impl.h"
 
+/* How often the writer looks up while nobody reads what it writes. */
+#define STUCK_LOOK_MS 100
+
 /* ----------------------------------------------------------------- writing */
+
+static bool may_stick;		/* a pipe or a socket, that somebody has to read */
+
+/* Where that is so there is room for so much when poll says that there is any, and a
+ * write does not wait: the trace may fail meanwhile, and is then to be over. */
+static bool wait_for_room(int fd, size_t *n)
+{
+	if (*n > PIPE_BUF)
+		*n = PIPE_BUF;
+	return poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, STUCK_LOOK_MS) > 0;
+}
 
 static void write_all(int fd, const void *data, size_t n)
 {
 	const char *p = data;
 
 	while (n > 0 && !trace_failed()) {
-		ssize_t r = write(fd, p, n);
+		size_t now = n;
+		ssize_t r;
 
+		if (may_stick && !wait_for_room(fd, &now))
+			continue;
+		r = write(fd, p, now);
 		if (r > 0) {
 			p += r;
 			n -= (size_t)r;
-		} else if (r < 0 && errno == EAGAIN) {
-			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
-		} else if (r == 0 || errno != EINTR) {
+		} else if (r == 0 || (errno != EINTR && errno != EAGAIN)) {
 			trace_fail(r == 0 ? EIO : errno);
 		}
 	}
@@ -41,6 +60,10 @@ static void write_all(int fd, const void *data, size_t n)
 
 void trace_write_header(int fd)
 {
+	struct stat st;
+
+	may_stick = fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+	            fcntl(fd, F_GETFL) & O_NONBLOCK;
 	write_all(fd, "go 1.23 trace\0\0\0", 16);
 }
 
