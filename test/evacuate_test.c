@@ -702,6 +702,8 @@ TEST(a_fault_shows_all)
 {
 	struct test_output o;
 
+	if (TOOL_TSAN)
+		SKIP("TSan tells it its own way");
 	setenv("GORO_TRACEBACK", "all", 1);
 	run_anew(fault_beside, &o);
 	CHECK_EQ(o.signal, SIGSEGV);
