@@ -574,8 +574,9 @@ GORO_API size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out);
 /* Profiles that `go tool pprof` opens, with names and lines in them; docs/profiling.md says
  * what each shows. "goroutine": where all goroutines are; "block": where they waited for
  * channels and locks; "mutex": who held the locks that others waited for; "threadcreate":
- * who made the threads. Written to fd whole, however many calls that takes; a goroutine
- * parks meanwhile. 0, or -errno: -EINVAL if there is no such profile. */
+ * who made the threads; "goroutineleak": goroutines that wait for ever, since nothing that
+ * can run has a pointer to what they wait for. Written to fd whole, however many calls that
+ * takes; a goroutine parks meanwhile. 0, or -errno: -EINVAL if there is no such profile. */
 GORO_API int goro_profile_write(const char *profile, int fd);
 
 /* A CPU profile: a sample of every thread of the process after each 1/hz second that it

@@ -150,6 +150,22 @@ static bool chan_claim_select(goro_chan *c, struct waiter *w)
 	return true;
 }
 
+/* A wide select leaves the waiters of the G unused, and there where its own are: for who
+ * looks at it while it waits (reach.c). ws NULL: it is over. */
+static inline void select_show_wide(struct g *gp, struct waiter *ws, int n)
+{
+	gp->waiters[0] = (struct waiter){
+		.gp = gp, .next = ws, .prev = ws, .elem = ws, .index = n, .is_select = ws != NULL,
+	};
+}
+
+static inline bool select_is_wide(const struct g *gp)
+{
+	const struct waiter *w = gp->waiters;
+
+	return !w->key && w->is_select && w->elem && w->next == w->elem && w->prev == w->elem;
+}
+
 /* The first in line that still waits: its goroutine is the caller's to make
  * ready. NULL: none. */
 static inline struct waiter *chan_take_waiter(goro_chan *c, struct waitq *q)

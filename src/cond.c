@@ -53,6 +53,7 @@ void goro_cond_wait(goro_cond *cond, goro_mutex *m)
 		w = &mp->curg->waiter;
 		w->gp = mp->curg;
 		w->ticket = ticket;
+		w->elem = c;		/* for who looks: reach.c */
 		waitq_put(&c->q, w);
 		mp = park(mp, park_unlock, &c->lock, WAIT_COND_WAIT);
 		profile_block_event(mp, since);

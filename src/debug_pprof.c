@@ -2,11 +2,15 @@
  * debug_pprof.c - net/http/pprof: the profiles, under the addresses and with the answers
  * that `go tool pprof` and other tools know from Go.
  */
+#define _GNU_SOURCE
 #include "debug_http.h"
 
+#include <errno.h>
 #include <goro.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "profile.h"
 #include "symbol.h"
@@ -101,6 +105,22 @@ static void goroutine(const struct http_request *rq, struct reply *rp)
 	}
 }
 
+static void goroutineleak(const struct http_request *rq, struct reply *rp)
+{
+	int debug = query_int(rq, "debug");
+	struct profile_table t;
+
+	if (debug == 0) {
+		binary("goroutineleak", rp);
+	} else if (debug == 1) {
+		profile_goroutineleak_take(&t);
+		profile_text_counts(rp->out, "goroutineleak", &t);
+		profile_table_free(&t);
+	} else {
+		profile_goroutineleak_dump(rp->out);
+	}
+}
+
 static void threadcreate(const struct http_request *rq, struct reply *rp)
 {
 	struct profile_table t;
@@ -140,6 +160,42 @@ static void mutex(const struct http_request *rq, struct reply *rp)
 	profile_table_free(&t);
 }
 
+/* ------------------------------------------------------------- over a time */
+
+/* What was written to a file in memory. */
+static void copy_file(struct reply *rp, int fd)
+{
+	char buf[16 << 10];
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(fd, buf, sizeof buf, at)) > 0; at += n)
+		fwrite(buf, 1, (size_t)n, rp->out);
+}
+
+static void cpu_profile(const struct http_request *rq, struct reply *rp)
+{
+	int seconds = query_int(rq, "seconds");
+	int fd = memfd_create("profile", MFD_CLOEXEC), error;
+
+	if (fd < 0) {
+		fail(rp, 500, "Could not enable CPU profiling: no file in memory");
+		return;
+	}
+	error = goro_profile_cpu_start(fd, 0);
+	if (error == -EBUSY) {
+		fail(rp, 500, "Could not enable CPU profiling: cpu profiling already in use");
+	} else if (error) {
+		fail(rp, 500, "Could not enable CPU profiling");
+	} else {
+		reply_sleep(rp, (seconds > 0 ? seconds : 30) * GORO_SECOND);
+		goro_profile_cpu_stop();
+		rp->type = "application/octet-stream";
+		rp->filename = "profile";
+		copy_file(rp, fd);
+	}
+	close(fd);
+}
+
 /* ------------------------------------------------------------------ the index */
 
 static const struct entry {
@@ -152,9 +208,14 @@ static const struct entry {
 	  "Where goroutines waited. Switched on by <code>goro_profile_block_rate</code>." },
 	{ "goroutine", goroutine, "?debug=1",
 	  "Where all goroutines are; <a href=\"goroutine?debug=2\">one by one</a>." },
+	{ "goroutineleak", goroutineleak, "?debug=1",
+	  "Goroutines that wait for ever, for what nobody can reach; "
+	  "<a href=\"goroutineleak?debug=2\">one by one</a>." },
 	{ "mutex", mutex, "?debug=1",
 	  "Who held locks that others waited for. Switched on by "
 	  "<code>goro_profile_mutex_fraction</code>." },
+	{ "profile", cpu_profile, "?seconds=30",
+	  "Where CPU time goes, for so many seconds: a file for <code>go tool pprof</code>." },
 	{ "threadcreate", threadcreate, "?debug=1", "Who made the threads." },
 	{ "cmdline", cmdline, "", "The command line of the program." },
 	{ "symbol", symbol, NULL, NULL },

@@ -90,13 +90,16 @@ static void stream_path(struct stream *s, int c, char path[MAPS_PATH_MAX])
 }
 
 /* "r-xp" and the blank after it. Returns the byte after that. */
-static int stream_permissions(struct stream *s, bool *executable)
+static int stream_permissions(struct stream *s, struct maps_line *line)
 {
 	int c = stream_byte(s);
 
-	for (*executable = false; c != ' ' && c != '\n' && c >= 0; c = stream_byte(s))
-		if (c == 'x')
-			*executable = true;
+	line->executable = line->writable = line->shared = false;
+	for (; c != ' ' && c != '\n' && c >= 0; c = stream_byte(s)) {
+		line->executable |= c == 'x';
+		line->writable |= c == 'w';
+		line->shared |= c == 's';
+	}
 	return stream_byte(s);
 }
 
@@ -106,7 +109,7 @@ static bool stream_line(struct stream *s, struct maps_line *line)
 	line->end = stream_hex(s, stream_byte(s));
 	if (line->end == 0)
 		return false;
-	line->offset = stream_hex(s, stream_permissions(s, &line->executable));
+	line->offset = stream_hex(s, stream_permissions(s, line));
 	stream_next_field(s);					/* past the device */
 	stream_path(s, stream_next_field(s), line->path);	/* past the inode */
 	return true;

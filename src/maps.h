@@ -26,7 +26,7 @@ bool maps_find(uintptr_t addr, struct maps_file *out);
 struct maps_line {
 	uintptr_t start, end;
 	uint64_t offset;		/* in the file */
-	bool executable;
+	bool executable, writable, shared;
 	char path[MAPS_PATH_MAX];	/* empty: none, or too long to be held */
 };
 

@@ -14,10 +14,20 @@
 
 #define CHUNK_BYTES (256 << 10)
 
+/* Mappings that are remembered; those of more than a thousand Ms, or the stacks of a
+ * hundred million goroutines, are not. */
+#define MAPPED_MAX 1024
+
 static struct {
 	struct lock lock;
 	char *at, *end;
 } mem = { .lock = LOCK_INIT(RANK_MEM) };
+
+static struct {
+	const char *at;
+	size_t bytes;
+} mapped[MAPPED_MAX];
+static uint32_t mapped_n;	/* may be more than there is room for */
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -27,9 +37,17 @@ static size_t round_up(size_t n, size_t to)
 static void *map(size_t n)
 {
 	void *p = os_map(n);
+	uint32_t i;
 
-	if (p)
-		tool_mapped(p, n);
+	if (!p)
+		return NULL;
+	tool_mapped(p, n);
+	i = fetch_add_relaxed(&mapped_n, 1);
+	if (i < MAPPED_MAX) {
+		mapped[i].bytes = n;
+		/* release: bytes; pairs with load_acquire in mem_each */
+		store_release(&mapped[i].at, p);
+	}
 	return p;
 }
 
@@ -51,4 +69,14 @@ void *mem_alloc(size_t n)
 	}
 	lock_release(&mem.lock);
 	return p;
+}
+
+void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < MAPPED_MAX; i++) {
+		const char *at = load_acquire(&mapped[i].at);
+
+		if (at)
+			fn(at, at + mapped[i].bytes, arg);
+	}
 }

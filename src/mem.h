@@ -10,4 +10,7 @@
  * Any thread, any state: takes no libc lock. */
 void *mem_alloc(size_t n);
 
+/* Calls fn for all memory that was taken from the system for it. */
+void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg);
+
 #endif

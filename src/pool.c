@@ -430,6 +430,7 @@ static void commit_close(struct m *mp, struct g *gp)
 {
 	goro_pool *p = mp->after_arg;
 
+	gp->waiter.key = p;		/* for who looks: reach.c */
 	p->closer = gp;
 	lock_release(&p->lock);
 }

@@ -43,6 +43,7 @@
 #include "mem.h"
 #include "netpoll.h"
 #include "os.h"
+#include "reach.h"
 #include "restart.h"
 #include "runq.h"
 #include "runtime.h"
@@ -271,6 +272,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	bool program_saw = !os_signal_is_ours(info) && !signal_take(sig) &&
 	                   sigchain_give(&chain, info, uc);
 
+	if (load_relaxed(&reach_holding) & 1 && reach_on_signal(uc) && (!mp || mp->is_foreign))
+		restart_interrupted(uc);
 	if (mp) {
 		backtrace_on_signal(mp, uc);
 		store_relaxed(&mp->signalled, 0);

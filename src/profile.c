@@ -21,6 +21,7 @@ static const struct {
 	int (*encode)(struct bytes *out);
 } profiles[] = {
 	{ "goroutine", profile_goroutine },
+	{ "goroutineleak", profile_goroutineleak },
 	{ "block", profile_block },
 	{ "mutex", profile_mutex },
 	{ "threadcreate", profile_threadcreate },

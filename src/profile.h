@@ -49,6 +49,13 @@ int profile_mutex(struct bytes *out);
 void profile_block_take(struct profile_table *now);
 void profile_mutex_take(struct profile_table *now);
 
+/* ---- profile_leak.c */
+
+int profile_goroutineleak(struct bytes *out);
+void profile_goroutineleak_take(struct profile_table *now);
+/* One by one, as goro_dump; how many there are. out may be NULL. */
+size_t profile_goroutineleak_dump(FILE *out);
+
 /* ---- profile_text.c: for people to read */
 
 void profile_text_counts(FILE *out, const char *name, const struct profile_table *t);

@@ -339,8 +339,10 @@ static bool leave_all(struct selection *s, const struct waiter *won)
 static __attribute__((noinline, cold)) void free_dropped(struct selection *s)
 {
 	for (int i = 0; i < s->n; i++)
-		if (s->ws[i].key)
+		if (s->ws[i].key) {
 			chan_free(s->ws[i].key);
+			s->ws[i].key = NULL;
+		}
 }
 
 /* In the runtime, and out of it. The index of the case that came true, or -1. */
@@ -387,6 +389,7 @@ static int select_narrow(struct m *mp, struct selection *s)
 static __attribute__((noinline)) int select_wide(struct selection *s)
 {
 	struct m *mp;
+	struct g *gp;
 	int i;
 
 	s->ws = s->n_cases > INT_MAX ? NULL : malloc(s->n_cases * sizeof *s->ws);
@@ -394,7 +397,10 @@ static __attribute__((noinline)) int select_wide(struct selection *s)
 		goro_panic("select: out of memory for %zu cases", s->n_cases);
 	mp = enter(s->now);
 	selection_make(mp, s);
+	gp = mp->curg;
+	select_show_wide(gp, s->ws, s->n);
 	i = select_and_exit(mp, s);
+	select_show_wide(gp, NULL, 0);
 	free(s->ws);
 	return i;
 }

@@ -506,6 +506,12 @@ void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
 	}
 }
 
+void stack_each_region(void (*fn)(const void *lo, const void *hi, void *arg), void *arg)
+{
+	for (uint32_t i = 0, n = load_acquire(&stacks.n); i < n; i++)
+		fn(regions[i]->base, slot_base(regions[i], regions[i]->slots), arg);
+}
+
 size_t stack_bytes_reserved(void)
 {
 	return load_relaxed(&stacks.reserved);

@@ -48,6 +48,9 @@ bool stack_overflowed(const struct g *gp);
 /* Calls fn for the G of every stack that is in use or in a pool. */
 void stack_each(void (*fn)(struct g *gp, void *arg), void *arg);
 
+/* .. and for the address space of all stacks, in use or not. */
+void stack_each_region(void (*fn)(const void *lo, const void *hi, void *arg), void *arg);
+
 size_t stack_bytes_reserved(void);
 
 /* ---- for evacuate.c, which looks at all stacks from outside */

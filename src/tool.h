@@ -194,6 +194,8 @@ static inline bool tool_is_inside(uintptr_t pc) { (void)pc; return false; }
 /* For functions that look at what others may be writing, without any order and
  * for people to read: TSan is not to mind. In them, peek reads once. */
 #define TOOL_RACY __attribute__((no_sanitize("thread")))
+/* .. and neither is ASan: they look at stacks, between variables, too. */
+#define TOOL_UNCHECKED TOOL_RACY __attribute__((no_sanitize("address")))
 #define peek(p) (*(const volatile __typeof__(*(p)) *)(p))
 
 /* Threads that the tool itself runs in the process. */

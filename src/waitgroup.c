@@ -201,6 +201,7 @@ static __attribute__((noinline)) void wait_slow(struct waitgroup *wg)
 	struct waiter *w = &mp->curg->waiter;
 
 	w->gp = mp->curg;
+	w->key = wg;		/* for who looks: reach.c */
 	mp = park(mp, commit, wg, WAIT_WAITGROUP_WAIT);
 	profile_block_event(mp, since);
 	rt_exit_free(mp);

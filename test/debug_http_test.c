@@ -222,17 +222,80 @@ GO_TEST(stacks_with_their_numbers)
 	CHECK_CONTAINS(answer, "\twaits+0x");
 	CHECK_CONTAINS(answer, "debug_http_test.c:");
 	CHECK_CONTAINS(body_of(get("/debug/pprof/threadcreate?debug=1")), "threadcreate profile: total ");
+	CHECK_CONTAINS(body_of(get("/debug/pprof/goroutineleak?debug=1")), "goroutineleak profile: total ");
+	CHECK_EQ(status_of(get("/debug/pprof/goroutineleak?debug=2")), 200);
 	CHECK_CONTAINS(body_of(get("/debug/pprof/block?debug=1")), "--- contention:\ncycles/second=");
 	CHECK_CONTAINS(body_of(get("/debug/pprof/mutex?debug=1")), "--- mutex:\ncycles/second=");
+}
+
+static void burns(void)
+{
+	for (;;)
+		__asm__ volatile("");
+}
+
+static void asks_for_profile(goro_chan *done)
+{
+	char head[4096] = "";
+	int fd;
+
+	do {
+		fd = connect_to();
+		goro_write_full(fd, "GET /debug/pprof/profile?seconds=1" END,
+		                strlen("GET /debug/pprof/profile?seconds=1" END));
+		CHECK(goro_read(fd, head, sizeof head - 1) > 0);
+		goro_close(fd);
+	} while (status_of(head) == 500);
+	CHECK_EQ(status_of(head), 200);
+	CHECK_CONTAINS(head, "filename=\"profile\"\r\n");
+	goro_chan_send(done, NULL);
+}
+
+/* Only one at a time, as Go says it. */
+GO_TEST(a_cpu_profile)
+{
+	goro_chan *done = goro_chan_make(0, 0);
+	int64_t began = goro_now();
+
+	serve();
+	go(burns);
+	go(asks_for_profile, done);
+	do
+		get("/debug/pprof/profile?seconds=1");
+	while (status_of(answer) == 200 && goro_now() < began + seconds(20));
+	if (status_of(answer) != 200) {
+		CHECK_EQ(status_of(answer), 500);
+		CHECK_CONTAINS(answer, "X-Go-Pprof: 1\r\n");
+		CHECK_STR(body_of(answer), "Could not enable CPU profiling: cpu profiling already in use\n");
+	}
+	goro_chan_recv(done, NULL);
+	CHECK(goro_now() - began >= seconds(1));
+}
+
+/* The client has gone: so does the profile, and the next can have it. */
+GO_TEST(a_profile_that_nobody_waits_for)
+{
+	int64_t began = goro_now();
+	int fd;
+
+	serve();
+	fd = connect_to();
+	goro_write_full(fd, "GET /debug/pprof/profile?seconds=1000" END,
+	                strlen("GET /debug/pprof/profile?seconds=1000" END));
+	AWAIT(status_of(get("/debug/pprof/profile?seconds=1")) == 500);
+	goro_close(fd);
+	AWAIT(status_of(get("/debug/pprof/profile?seconds=1")) == 200);
+	CHECK(goro_now() - began < seconds(50));
 }
 
 /* For pprof: what it makes of them is tested by debug_pprof_test.sh. */
 GO_TEST(profiles_are_compressed_files)
 {
-	static const char *const name[] = { "goroutine", "block", "mutex", "threadcreate" };
+	static const char *const name[] = { "goroutine", "block", "mutex", "threadcreate",
+		"goroutineleak" };
 
 	serve();
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		char path[64], want[64];
 
 		snprintf(path, sizeof path, "/debug/pprof/%s", name[i]);

@@ -44,3 +44,7 @@ export PPROF_TMPDIR=$work HOME=$work
 "$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/goroutine" >"$work/top" 2>&1 || {
 	cat "$work/top"; exit 1; }
 grep -q ' 42 .*waits_here' "$work/top" || { cat "$work/top"; echo "no 42 at waits_here"; exit 1; }
+for profile in block mutex threadcreate goroutineleak 'profile?seconds=1'; do
+	"$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/$profile" >"$work/top" 2>&1 || {
+		echo "$profile:"; cat "$work/top"; exit 1; }
+done
