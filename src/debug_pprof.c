@@ -196,6 +196,32 @@ static void cpu_profile(const struct http_request *rq, struct reply *rp)
 	close(fd);
 }
 
+/* The seconds of a trace may be a fraction. */
+static void trace(const struct http_request *rq, struct reply *rp)
+{
+	int fd = memfd_create("trace", MFD_CLOEXEC), error;
+	char value[16];
+	double seconds = http_query(rq, "seconds", value, sizeof value) ? strtod(value, NULL) : 0;
+
+	if (fd < 0) {
+		fail(rp, 500, "Could not enable tracing: no file in memory");
+		return;
+	}
+	error = goro_trace_start(fd);
+	if (error == -EBUSY) {
+		fail(rp, 500, "Could not enable tracing: tracing is already enabled");
+	} else if (error) {
+		fail(rp, 500, "Could not enable tracing");
+	} else {
+		reply_sleep(rp, (int64_t)((seconds > 0 && seconds < 1e6 ? seconds : 1) * 1e9));
+		goro_trace_stop();
+		rp->type = "application/octet-stream";
+		rp->filename = "trace";
+		copy_file(rp, fd);
+	}
+	close(fd);
+}
+
 /* ------------------------------------------------------------------ the index */
 
 static const struct entry {
@@ -219,6 +245,8 @@ static const struct entry {
 	{ "threadcreate", threadcreate, "?debug=1", "Who made the threads." },
 	{ "cmdline", cmdline, "", "The command line of the program." },
 	{ "symbol", symbol, NULL, NULL },
+	{ "trace", trace, "?seconds=1",
+	  "All that happens, for so many seconds: a file for <code>go tool trace</code>." },
 };
 
 static void index_page(struct reply *rp)

@@ -272,6 +272,37 @@ GO_TEST(a_cpu_profile)
 	CHECK(goro_now() - began >= seconds(1));
 }
 
+static void asks_for_trace(goro_chan *done)
+{
+	char head[4096] = "";
+	int fd;
+
+	do {
+		fd = connect_to();
+		goro_write_full(fd, "GET /debug/pprof/trace?seconds=0.3" END,
+		                strlen("GET /debug/pprof/trace?seconds=0.3" END));
+		CHECK(goro_read(fd, head, sizeof head - 1) > 0);
+		goro_close(fd);
+	} while (status_of(head) == 500);
+	CHECK_EQ(status_of(head), 200);
+	CHECK_CONTAINS(head, "filename=\"trace\"\r\n");
+	goro_chan_send(done, NULL);
+}
+
+GO_TEST(a_trace)
+{
+	goro_chan *done = goro_chan_make(0, 0);
+
+	serve();
+	CHECK_EQ(status_of(get("/debug/pprof/trace?seconds=0.1")), 200);
+	CHECK(memcmp(body_of(answer), "go 1.", 5) == 0);
+	go(asks_for_trace, done);
+	get("/debug/pprof/trace?seconds=0.3");
+	if (status_of(answer) != 200)
+		CHECK_STR(body_of(answer), "Could not enable tracing: tracing is already enabled\n");
+	goro_chan_recv(done, NULL);
+}
+
 /* The client has gone: so does the profile, and the next can have it. */
 GO_TEST(a_profile_that_nobody_waits_for)
 {

@@ -44,6 +44,11 @@ export PPROF_TMPDIR=$work HOME=$work
 "$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/goroutine" >"$work/top" 2>&1 || {
 	cat "$work/top"; exit 1; }
 grep -q ' 42 .*waits_here' "$work/top" || { cat "$work/top"; echo "no 42 at waits_here"; exit 1; }
+curl=$(command -v curl || true)
+if [ -n "$curl" ]; then
+	curl -sSf -o "$work/trace" "http://127.0.0.1:$port/debug/pprof/trace?seconds=0.3"
+	head -c 16 "$work/trace" | grep -q '^go 1\.' || { echo "no trace"; exit 1; }
+fi
 for profile in block mutex threadcreate goroutineleak 'profile?seconds=1'; do
 	"$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/$profile" >"$work/top" 2>&1 || {
 		echo "$profile:"; cat "$work/top"; exit 1; }
