@@ -37,11 +37,12 @@
 #include "unwind.h"
 
 /* How long a thread may take to answer, where CPUs are scarce. Under TSan it may never. */
-#define ANSWER_NS (TOOL_TSAN ? 50000000 : 2000000000)
+#define ANSWER_NS (TOOL_TSAN ? 50000000 : 200000000)
 
-/* A place for each thread that is to be held. It is the thread's from when that has put
- * its number there until the state is HELD. */
+/* A place for each thread that is to be held. The state has the turn in it: a thread that
+ * was slow to come does not take the place of another at the next. */
 enum hold_state { HOLD_NONE, HOLD_WANTED, HOLD_HELD };
+#define HOLD_STATE(turn, s) ((turn) << 2 | (s))
 static struct hold {
 	int tid;
 	uint32_t state;
@@ -60,13 +61,13 @@ TOOL_RACY bool reach_on_signal(const void *ucontext)
 	if (!(turn & 1))
 		return false;
 	for (size_t i = 0, n = load_acquire(&holds_n); i < n; i++) {
-		uint32_t wanted = HOLD_WANTED;
+		uint32_t wanted = HOLD_STATE(turn, HOLD_WANTED);
 
 		if (holds[i].tid != tid)
 			continue;
 		holds[i].ucontext = ucontext;
-		/* release: ucontext; pairs with load_acquire in hold */
-		if (!cas_release(&holds[i].state, &wanted, HOLD_HELD))
+		/* release: ucontext; pairs with load_acquire in is_held */
+		if (!cas_release(&holds[i].state, &wanted, HOLD_STATE(turn, HOLD_HELD)))
 			return true;
 		while (load_acquire(&reach_holding) == turn)
 			os_futex_wait(&reach_holding, turn, -1);
@@ -241,13 +242,19 @@ static bool is_at_rest(const struct m *mp)
 	return mp && (!load_relaxed(&mp->curg) || load_acquire(&mp->stopped_at));
 }
 
+static bool is_held(const struct hold *h)
+{
+	/* acquire: ucontext; pairs with cas_release in reach_on_signal */
+	return (load_acquire(&h->state) & 3) == HOLD_HELD;
+}
+
 /* Sends the signal and waits a while. True: the thread is held. */
 static bool ask(struct thread_view *v, struct hold *h)
 {
 	os_signal(v->tid, SIG_PREEMPT);
-	for (int i = 0; i < 20 && load_acquire(&h->state) != HOLD_HELD; i++)
+	for (int i = 0; i < 20 && !is_held(h); i++)
 		i < 10 ? os_yield() : os_sleep(20000);
-	if (load_acquire(&h->state) != HOLD_HELD)
+	if (!is_held(h))
 		return false;
 	take_registers(v, h->ucontext);
 	return true;
@@ -282,7 +289,8 @@ static struct hold *hold_begin(int tid)
 	struct hold *h = &holds[load_relaxed(&holds_n)];
 
 	h->tid = tid;
-	store_release(&h->state, HOLD_WANTED);
+	/* release: tid; pairs with cas_release in reach_on_signal */
+	store_release(&h->state, HOLD_STATE(load_relaxed(&reach_holding), HOLD_WANTED));
 	fetch_add_acqrel(&holds_n, 1);
 	return h;
 }
@@ -290,7 +298,7 @@ static struct hold *hold_begin(int tid)
 /* .. to here, unless it has just come. */
 static void hold_end(struct thread_view *v, struct hold *h)
 {
-	uint32_t wanted = HOLD_WANTED;
+	uint32_t wanted = HOLD_STATE(load_relaxed(&reach_holding), HOLD_WANTED);
 
 	if (!v->held && !cas_acquire(&h->state, &wanted, HOLD_NONE))
 		take_registers(v, h->ucontext);
