@@ -59,6 +59,7 @@ struct thread_view {
 	int tid;
 	bool asleep;		/* in the kernel: sp is known, and arguments of the call */
 	bool patient;		/* .. which may be interrupted */
+	bool ignored;		/* what it does does not matter, or cannot be seen */
 	bool held;		/* in our handler: all registers are known */
 	uintptr_t sp;		/* 0: not known */
 	struct span frame;	/* held: where the registers lie */

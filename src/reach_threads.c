@@ -268,17 +268,17 @@ static bool hold(struct thread_view *v, struct hold *h)
 	const struct m *mp = m_of(v->tid);
 
 	while (os_now() < end) {
+		bool blocks = blocks_signal(v->tid);
+
 		look(v);
-		if (v->asleep && (!v->patient || TOOL_TSAN || is_at_rest(mp)))
+		/* Not to be had: one of the runtime's others, mostly, which are always on the move. */
+		v->ignored = (!mp && blocks) || (v->asleep && is_at_rest(mp));
+		if (v->ignored || (v->asleep && (!v->patient || TOOL_TSAN)))
 			return true;
-		if (!blocks_signal(v->tid)) {
-			if (ask(v, h))
-				return true;
-		} else if (!mp) {
-			return true;		/* somebody else's: it cannot be had */
-		} else {
+		if (blocks)
 			os_sleep(20000);
-		}
+		else if (ask(v, h))
+			return true;
 	}
 	return false;
 }
@@ -357,7 +357,7 @@ bool threads_still(const struct thread_view *views, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct thread_view now = { .tid = views[i].tid };
 
-		if (views[i].held || !views[i].asleep)
+		if (views[i].held || views[i].ignored || !views[i].asleep)
 			continue;
 		look(&now);
 		if (now.stamp != views[i].stamp)
