@@ -260,9 +260,7 @@ GO_TEST(a_cpu_profile)
 	serve();
 	go(burns);
 	go(asks_for_profile, done);
-	do
-		get("/debug/pprof/profile?seconds=1");
-	while (status_of(answer) == 200 && goro_now() < began + seconds(20));
+	get("/debug/pprof/profile?seconds=1");
 	if (status_of(answer) != 200) {
 		CHECK_EQ(status_of(answer), 500);
 		CHECK_CONTAINS(answer, "X-Go-Pprof: 1\r\n");
@@ -306,17 +304,18 @@ GO_TEST(a_trace)
 /* The client has gone: so does the profile, and the next can have it. */
 GO_TEST(a_profile_that_nobody_waits_for)
 {
-	int64_t began = goro_now();
-	int fd;
+	int status;
 
 	serve();
-	fd = connect_to();
-	goro_write_full(fd, "GET /debug/pprof/profile?seconds=1000" END,
-	                strlen("GET /debug/pprof/profile?seconds=1000" END));
-	AWAIT(status_of(get("/debug/pprof/profile?seconds=1")) == 500);
-	goro_close(fd);
+	do {		/* either may come first */
+		int fd = connect_to();
+
+		goro_write_full(fd, "GET /debug/pprof/profile?seconds=1000" END,
+		                strlen("GET /debug/pprof/profile?seconds=1000" END));
+		status = status_of(get("/debug/pprof/profile?seconds=1"));
+		goro_close(fd);
+	} while (status != 500);
 	AWAIT(status_of(get("/debug/pprof/profile?seconds=1")) == 200);
-	CHECK(goro_now() - began < seconds(50));
 }
 
 /* For pprof: what it makes of them is tested by debug_pprof_test.sh. */
