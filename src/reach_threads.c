@@ -260,7 +260,7 @@ static bool ask(struct thread_view *v, struct hold *h)
 	return true;
 }
 
-/* Until it is held, or sleeps and is to be left asleep. A thread of ours that blocks the
+/* Until it is held, or sleeps and is to be left asleep. A thread of goroutines that blocks the
  * signal is in a handler, and soon out of it, or asleep in it. False: it runs on. */
 static bool hold(struct thread_view *v, struct hold *h)
 {
@@ -272,7 +272,7 @@ static bool hold(struct thread_view *v, struct hold *h)
 
 		look(v);
 		/* Not to be had: one of the runtime's others, mostly, which are always on the move. */
-		v->ignored = (!mp && blocks) || (v->asleep && is_at_rest(mp));
+		v->ignored = (blocks && (!mp || mp->is_foreign)) || (v->asleep && is_at_rest(mp));
 		if (v->ignored || (v->asleep && (!v->patient || TOOL_TSAN)))
 			return true;
 		if (blocks)
