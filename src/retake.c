@@ -63,8 +63,10 @@ static void served(void)
 
 static void unsteady(struct m *mp)
 {
-	if (mp->steady >= STEADY_SLICES)
-		os_thread_slice(load_relaxed(&mp->tid), 0);
+	int tid = load_relaxed(&mp->tid);	/* 0: it has ended */
+
+	if (mp->steady >= STEADY_SLICES && tid != 0)
+		os_thread_slice(tid, 0);
 	mp->steady = 0;
 }
 
