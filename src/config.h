@@ -191,7 +191,7 @@
 #define SCAVENGE_ALL_NS     10000000000LL
 #define SCAVENGE_REST       4
 /* .. all of them, when nothing has run for this long. */
-#define SCAVENGE_IDLE_NS    50000000
+#define SCAVENGE_IDLE_NS    20000000
 
 #define STACK_DEFAULT_BYTES (256 << 10)
 #define STACK_MIN_BYTES     (16 << 10)

@@ -138,11 +138,12 @@ static void tick_sleep(struct watch *w)
 	} else if (earliest < until && !keeper_watches()) {
 		until = earliest;
 	}
+	store_seqcst(&sched.sysmon_until, until);
+	/* Not in what others see: they would wake us for each timer in between. */
 	if (rest < SYSMON_TICK_MIN_NS)
 		rest = SYSMON_TICK_MIN_NS;
 	if (until < now + soonest(rest, SYSMON_REST_MAX_NS))
 		until = now + soonest(rest, SYSMON_REST_MAX_NS);
-	store_seqcst(&sched.sysmon_until, until);
 	if (netpoll_unattended(now))
 		netpoll_watch_sleep(&sysmon_note, until - now);
 	else

@@ -416,7 +416,8 @@ GO_TEST(a_long_head_is_refused)
 GO_TEST(names_that_lead_here_are_refused)
 {
 	serve();
-	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")), 403);
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: evil.example\r\n"
+	                       "Connection: close\r\n\r\n")), 403);
 	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: 127.0.0.1.example:80\r\n"
 	                       "Connection: close\r\n\r\n")), 403);
 	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: [::1]:80\r\n"

@@ -474,7 +474,7 @@ GO_TEST_TIMEOUT(no_write_is_lost, 150)
 		CHECK_EQ(pthread_create(&t[i], NULL, add_there, (void *)i), 0);
 		go(add_in_goroutine, 4 + i, &adders);
 	}
-	while (evacuate_count() < SCALED(20000))
+	while (evacuate_count() < SCALED(5000))
 		goro_sleep(10 * GORO_MILLISECOND);
 	store_relaxed(&stop, true);
 	for (int i = 0; i < 4; i++)

@@ -314,8 +314,8 @@ GO_TEST(calls_that_nobody_announced_are_told)
 	uint32_t done = 0;
 	int fd = start(), procs = goro_gomaxprocs(0);
 
-	goro_waitgroup_add(&wg, procs);
-	for (int i = 0; i < procs; i++)
+	goro_waitgroup_add(&wg, 2 * procs);	/* somebody waits for the P */
+	for (int i = 0; i < 2 * procs; i++)
 		go(keep_yielding, &done, &wg);
 	sleep_unannounced();
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
