@@ -178,6 +178,7 @@ SEEN static int main_of_channels(void)
 	go(sender, c, 100);
 	go(receiver, c, &wg);
 	goro_waitgroup_wait(&wg);
+	AWAIT(goro_num_goroutine() == 1);	/* the sender has ended, too */
 	return fd;
 }
 
@@ -836,7 +837,7 @@ GO_TEST_TIMEOUT(a_busy_program_is_traced, 120)
 
 	load_begin();
 	fd = start();
-	goro_sleep(seconds(3));
+	goro_sleep(seconds(2));
 	t = stop(fd);
 	load_end();
 	CHECK(t->generations >= 2);
@@ -847,7 +848,7 @@ GO_TEST_TIMEOUT(a_busy_program_is_traced, 120)
 
 GO_TEST_TIMEOUT(started_and_stopped_again_and_again, 120)
 {
-	enum { N = SCALED(200) };
+	enum { N = SCALED(100) };
 
 	load_begin();
 	for (int i = 0; i < N; i++) {
