@@ -15,7 +15,8 @@ static int counter;
 static bool stop;
 static int dump_line, park_line, start_line;
 
-#define DUMP(f) (dump_line = __LINE__, goro_dump(f))
+/* (Several may dump at once, all from the same line.) */
+#define DUMP(f) (store_relaxed(&dump_line, __LINE__), goro_dump(f))
 
 /* All of it, as a string. */
 SEEN static char *dump(void)
