@@ -307,13 +307,15 @@ SEEN static void sleep_unannounced(void)
 	NO_TAIL_CALL();
 }
 
-/* The thread sleeps in the kernel, and its P is taken: that is a call, too. */
-GO_TEST(calls_that_nobody_announced_are_told)
+/* The thread sleeps in the kernel, and its P is taken: that is a call, too. Where it sleeps
+ * is known if it still does when that is asked, which it may not on a busy machine. */
+static bool told_where_it_sleeps(void)
 {
 	goro_waitgroup wg = { 0 };
 	struct trace_reading *t;
 	uint32_t done = 0;
 	int fd = start(), procs = goro_gomaxprocs(0);
+	bool told;
 
 	goro_waitgroup_add(&wg, 2 * procs);	/* somebody waits for the P */
 	for (int i = 0; i < 2 * procs; i++)
@@ -322,10 +324,15 @@ GO_TEST(calls_that_nobody_announced_are_told)
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	goro_waitgroup_wait(&wg);
 	t = stop(fd);
-	CHECK(t->count[TR_GoSyscallEndBlocked] >= 2);
-	if (!test_emulated())
-		CHECK(trace_has(t->functions, "sleep_unannounced"));
+	told = t->count[TR_GoSyscallEndBlocked] >= 2 &&
+	       (test_emulated() || trace_has(t->functions, "sleep_unannounced"));
 	trace_reading_free(t);
+	return told;
+}
+
+GO_TEST(calls_that_nobody_announced_are_told)
+{
+	AWAIT(told_where_it_sleeps());
 }
 
 SEEN static void hog(uint32_t *left, int64_t ns)
