@@ -356,6 +356,8 @@ GO_TEST(a_hundred_thousand_goroutines)
 	int64_t began = goro_now();
 	struct pprof_file *p = profile("goroutine");
 	dprintf(1, "%lld us\n", (long long)(goro_now() - began) / 1000);
-	CHECK_EQ(pprof_sum(p, 0, "waiter"), SCALED(100000));
+	/* The last may be on their way still, in a function that waiter ends with a jump to. */
+	CHECK(pprof_sum(p, 0, "waiter") <= SCALED(100000));
+	CHECK(pprof_sum(p, 0, "waiter") >= SCALED(100000) - goro_gomaxprocs(0));
 	pprof_free(p);
 }
