@@ -56,7 +56,7 @@ static struct m *attach(size_t own_bytes, void *made_at)
 		throw("out of memory for a thread");
 	m_attach_thread(mp, own_bytes);
 	store_relaxed(&mp->made_at, made_at);
-	mp->is_foreign = true;
+	store_relaxed(&mp->is_foreign, true);	/* others may look */
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;
 	mp->foreign_g->mp = mp;

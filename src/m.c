@@ -127,7 +127,7 @@ static void *m_thread(void *arg)
 	preempt_thread_init(mp);
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
 	mp->p = NULL;
-	mp->is_foreign = false;	/* it may have stood for a plain thread */
+	store_relaxed(&mp->is_foreign, false);	/* it may have stood for a plain thread */
 	store_relaxed(&mp->curg, NULL);	/* sysmon may look */
 	mp->ending = false;
 	mp->spinning = false;

@@ -507,9 +507,9 @@ static TOOL_RACY void leave_out_m(struct reach *r, const struct m *mp)
 	                (v && v->held) || (v && v->asleep && !within(sp, signals, signals +
 	                                                             mp->signal_stack_bytes))))
 		spans_add(&r->but, signals, signals + mp->signal_stack_bytes);
-	if (!mp->is_foreign && !within(sp, lo, hi) && load_relaxed(&mp->curg))
+	if (!load_relaxed(&mp->is_foreign) && !within(sp, lo, hi) && load_relaxed(&mp->curg))
 		sp = (uintptr_t)mp->sched_context.sp;
-	if (mp->is_foreign && mp != m_self() && !(v && v->held))
+	if (load_relaxed(&mp->is_foreign) && mp != m_self() && !(v && v->held))
 		return;		/* asleep: what is over may tell of its registers */
 	if (within(sp, lo, hi))
 		spans_add(&r->but, lo, (char *)sp - (mp == m_self() ? 0 : RED_ZONE_BYTES));

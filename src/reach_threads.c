@@ -272,7 +272,7 @@ static bool hold(struct thread_view *v, struct hold *h)
 
 		look(v);
 		/* Not to be had: one of the runtime's others, mostly, which are always on the move. */
-		v->ignored = (blocks && (!mp || mp->is_foreign)) || (v->asleep && is_at_rest(mp));
+		v->ignored = (blocks && (!mp || load_relaxed(&mp->is_foreign))) || (v->asleep && is_at_rest(mp));
 		if (v->ignored || (v->asleep && (!v->patient || TOOL_TSAN)))
 			return true;
 		if (blocks)
