@@ -121,43 +121,36 @@ static void goroutineleak(const struct http_request *rq, struct reply *rp)
 	}
 }
 
-static void threadcreate(const struct http_request *rq, struct reply *rp)
+/* A profile that is a table: for pprof, or for people to read under a title. */
+static void from_table(const struct http_request *rq, struct reply *rp, const char *name,
+                       void (*take)(struct profile_table *t),
+                       void (*print)(FILE *out, const char *title, const struct profile_table *t),
+                       const char *title)
 {
 	struct profile_table t;
 
 	if (query_int(rq, "debug") == 0) {
-		binary("threadcreate", rp);
+		binary(name, rp);
 		return;
 	}
-	profile_threadcreate_take(&t);
-	profile_text_counts(rp->out, "threadcreate", &t);
+	take(&t);
+	print(rp->out, title, &t);
 	profile_table_free(&t);
+}
+
+static void threadcreate(const struct http_request *rq, struct reply *rp)
+{
+	from_table(rq, rp, "threadcreate", profile_threadcreate_take, profile_text_counts, "threadcreate");
 }
 
 static void block(const struct http_request *rq, struct reply *rp)
 {
-	struct profile_table t;
-
-	if (query_int(rq, "debug") == 0) {
-		binary("block", rp);
-		return;
-	}
-	profile_block_take(&t);
-	profile_text_delays(rp->out, "contention", &t);
-	profile_table_free(&t);
+	from_table(rq, rp, "block", profile_block_take, profile_text_delays, "contention");
 }
 
 static void mutex(const struct http_request *rq, struct reply *rp)
 {
-	struct profile_table t;
-
-	if (query_int(rq, "debug") == 0) {
-		binary("mutex", rp);
-		return;
-	}
-	profile_mutex_take(&t);
-	profile_text_delays(rp->out, "mutex", &t);
-	profile_table_free(&t);
+	from_table(rq, rp, "mutex", profile_mutex_take, profile_text_delays, "mutex");
 }
 
 /* ------------------------------------------------------------- over a time */
