@@ -292,6 +292,11 @@ void module_refresh(void)
 		module_snapshot();
 }
 
+bool module_is_program(const struct module *m)
+{
+	return m->path && m->path[0] == '\0';
+}
+
 bool module_is_vdso(const struct module *m)
 {
 	return m->path && strcmp(m->path, VDSO_NAME) == 0;
@@ -310,7 +315,7 @@ void module_file(const struct module *m, char *buf, size_t size)
 
 	if (m->path && (m->path[0] == '/' || module_is_vdso(m)))
 		copy_string(buf, size, m->path);
-	else if (m->path && m->path[0] == '\0')
+	else if (module_is_program(m))
 		copy_string(buf, size, SELF_EXE);
 	else if (maps_find(m->start, &file))	/* unknown, or relative to who knows what */
 		copy_string(buf, size, file.path);

@@ -37,6 +37,7 @@ void module_refresh(void);
 void module_file(const struct module *m, char *buf, size_t size);
 void module_name(const struct module *m, char *buf, size_t size);
 
+bool module_is_program(const struct module *m);
 /* Is this the vdso: no file at all, but a whole ELF image in memory at start? */
 bool module_is_vdso(const struct module *m);
 

@@ -21,6 +21,7 @@
 #include "dwarf_line.h"
 #include "elf_file.h"
 #include "module.h"
+#include "symbol_cache.h"
 #include "text.h"
 
 struct candidate {
@@ -137,23 +138,48 @@ static void find_in_file(const struct elf_file *f, const struct module *m, uint6
 	elf_close(&debug);
 }
 
+/* What the answers are kept under: the program stays where it is; the file of a library is
+ * opened to make sure that it is the same. 0: they are not kept. */
+static uintptr_t cache_key(const struct module *m, const struct elf_file *f)
+{
+	if (module_is_program(m))
+		return m->start;
+	return f && !f->mapped_for_us ? (uintptr_t)f->base : 0;
+}
+
+static void find_in_module(const struct module *m, uintptr_t pc, struct symbol *out)
+{
+	uint64_t addr = pc - m->bias;
+	struct elf_file f;
+	uintptr_t key;
+
+	out->offset = pc - m->start;
+	module_name(m, out->module, sizeof(out->module));
+	if (!elf_open_module(&f, m))
+		return;
+	key = cache_key(m, &f);
+	if (!key || !symbol_cache_get(key, addr, out)) {
+		find_in_file(&f, m, addr, out);
+		if (key)
+			symbol_cache_put(key, addr, out);
+	}
+	elf_close(&f);
+}
+
 bool symbol_find(uintptr_t pc, struct symbol *out)
 {
 	int saved = errno;
 	struct module m;
-	struct elf_file f;
+	uintptr_t key;
 
 	out->function[0] = out->file[0] = out->module[0] = '\0';
 	out->offset = 0;
 	out->line = 0;
 	if (!module_find(pc, &m))
 		return false;
-	out->offset = pc - m.start;
-	module_name(&m, out->module, sizeof(out->module));
-	if (elf_open_module(&f, &m)) {
-		find_in_file(&f, &m, pc - m.bias, out);
-		elf_close(&f);
-	}
+	key = cache_key(&m, NULL);
+	if (!key || !symbol_cache_get(key, pc - m.bias, out))
+		find_in_module(&m, pc, out);
 	errno = saved;
 	return true;
 }

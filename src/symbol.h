@@ -2,7 +2,7 @@
  * symbol.h - what an address of code is called: function, file, line
  *
  * Async-signal-safe: no allocation, no locks, no stdio; reads the files the code
- * was loaded from by system calls. Keeps errno. Takes about 8 KiB of stack.
+ * was loaded from by system calls. Keeps errno. Takes about 10 KiB of stack.
  */
 #ifndef GORO_SYMBOL_H
 #define GORO_SYMBOL_H
