@@ -211,9 +211,9 @@ void p_handoff(struct p *pp)
 			m_start_unlock(pp, false);
 			return;
 		}
-	} else if (load_relaxed(&sched.spinning) == 0 && load_relaxed(&sched.idle_p_n) == 0 &&
+	} else if (load_relaxed(&sched.spinning) == 0 && !p_to_spare() &&
 	           cas_seqcst(&sched.spinning, &none, 1)) {
-		/* Nobody looks for work and no P is idle: were this one idle, work
+		/* Nobody looks for work and no P is to spare: were this one idle, work
 		 * that appears now would find nobody. */
 		lock_acquire(&sched.lock);
 		if (!load_relaxed(&sched.stopping)) {

@@ -17,7 +17,8 @@
 #include "world.h"
 
 static bool custom;		/* set by the program: do not follow the machine */
-static int machine_procs;	/* what cpus.c last said */
+static int machine_procs;	/* what cpus.c last said .. */
+static int cpus;		/* .. and how many there are, whatever the quota */
 
 void procs_init(void)
 {
@@ -25,9 +26,18 @@ void procs_init(void)
 	int n = s ? cpus_parse_maxprocs(s, GOMAXPROCS_MAX) : 0;
 
 	cpus_open();
+	cpus = cpus_affinity();
 	machine_procs = cpus_default();
 	custom = n > 0;
 	world_make(n > 0 ? n : machine_procs);
+}
+
+/* A quota is no reason to leave a P idle: while it lasts all CPUs are there. */
+void procs_changed(void)
+{
+	int more = sched.gomaxprocs - load_relaxed(&cpus);
+
+	store_relaxed(&sched.unneeded_p, more > 0 ? more : 0);
 }
 
 /* In state RUNTIME. */
@@ -78,6 +88,12 @@ void procs_follow_machine(void)
 {
 	int n = cpus_default();
 
+	if (cpus_affinity() != cpus) {
+		lock_acquire(&sched.lock);
+		store_relaxed(&cpus, cpus_affinity());
+		procs_changed();
+		lock_release(&sched.lock);
+	}
 	if (n == load_relaxed(&machine_procs))
 		return;
 	store_relaxed(&machine_procs, n);

@@ -171,6 +171,26 @@ static void ask_to_yield(struct m *mp, int64_t now)
 		retake_signal(mp, now);
 }
 
+/* Ps are left, only no CPUs for them (wake). */
+static bool only_cpus_are_short(void)
+{
+	return load_relaxed(&sched.idle_p_n) != 0 && !p_to_spare();
+}
+
+/* One goroutine has had the whole slice, and a CPU: who waits gets a P of its own, and the
+ * kernel divides the CPUs. That is tried once. */
+static bool another_p_instead(const struct p *pp, const struct m *mp, int64_t age, int64_t slice)
+{
+	if (!only_cpus_are_short() || age >= 2 * slice ||
+	    load_relaxed(&pp->count.switches) != pp->tick_switches || pp->tick_cpu < 0 ||
+	    os_thread_cpu(load_relaxed(&mp->tid)) - pp->tick_cpu < age / 2)
+		return false;
+	served();
+	if (load_relaxed(&sched.spinning) == 0)
+		wake_slow();
+	return true;
+}
+
 /* When one that asked for another try is to get it. */
 static int64_t put_off_until(const struct m *mp)
 {
@@ -253,6 +273,8 @@ static int64_t look_at(struct p *pp, int64_t now)
 	if (pp->seen_tick != tick || pp->seen_m != mp) {
 		pp->seen_tick = tick;
 		pp->seen_m = mp;
+		pp->tick_switches = load_relaxed(&pp->count.switches);
+		pp->tick_cpu = only_cpus_are_short() ? os_thread_cpu(load_relaxed(&mp->tid)) : -1;
 		pp->seen_at = is_resumed(pp, mp, tick) ? load_relaxed(&pp->begun_at) : now;
 		if (!is_resumed(pp, mp, tick))
 			unsteady(mp);
@@ -287,6 +309,8 @@ static int64_t look_at(struct p *pp, int64_t now)
 			return LOOK_SOON_NS;
 		}
 	}
+	if (another_p_instead(pp, mp, age, slice))
+		return LOOK_NS;
 	convoy_slice_over(pp, tick);
 	wait = put_off_until(mp) - now;
 	if (wait > 0)

@@ -77,6 +77,15 @@ void g_ready(struct m *mp, struct g *gp);
  * to run; false: that is done already. */
 bool g_make_runnable(struct m *mp, struct g *gp);
 
+/* An idle P, and a CPU for it? Where there are more Ps than CPUs, another thread would only
+ * take a CPU from one that is at work, leave those that wait there to a thief, and part
+ * them from those they talk to. Ps beyond the CPUs are used when a thread blocks, since its P
+ * is then taken from it or idle, and for what cannot wait: timers, the poller. */
+static inline bool p_to_spare(void)
+{
+	return load_relaxed(&sched.idle_p_n) > load_relaxed(&sched.unneeded_p);
+}
+
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
  * for it. Call after the work is where others can find it. */
 void wake_slow(void);
@@ -90,7 +99,7 @@ static inline void wake(void)
 	 *	read idle_p_n, spinning         read all queues
 	 */
 	fence_after_rmw();
-	if (load_relaxed(&sched.idle_p_n) == 0 || load_relaxed(&sched.spinning) != 0)
+	if (!p_to_spare() || load_relaxed(&sched.spinning) != 0)
 		return;
 	wake_slow();
 }

@@ -343,16 +343,18 @@ void spinning_end(struct m *mp)
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
 	fence_seqcst();
-	if (load_relaxed(&sched.idle_p_n) != 0 && any_queued(hushed ? mp->p : NULL))
+	if (p_to_spare() && any_queued(hushed ? mp->p : NULL))
 		wake();
 }
 
-/* With all other Ps idle there is nobody from whom there could be work to come. */
+/* With all other Ps idle there is nobody from whom there could be work to come, and with more
+ * at work than there are CPUs its own is better left to them. */
 static bool may_spin(struct m *mp)
 {
-	int busy = load_relaxed(&sched.gomaxprocs) - load_relaxed(&sched.idle_p_n);
+	int idle = load_relaxed(&sched.idle_p_n), busy = load_relaxed(&sched.gomaxprocs) - idle;
 
-	return mp->spinning || (busy > 1 && 2 * load_relaxed(&sched.spinning) < busy);
+	return mp->spinning || (busy > 1 && idle >= load_relaxed(&sched.unneeded_p) &&
+	                        2 * load_relaxed(&sched.spinning) < busy);
 }
 
 /* Reads that were put off, now that there is nothing else. */

@@ -61,7 +61,7 @@ void sysmon_poke(void)
 
 void sysmon_somebody_waits(void)
 {
-	if (load_relaxed(&sched.idle_p_n) == 0 &&
+	if (!p_to_spare() &&
 	    load_relaxed(&sched.sysmon_until) > os_now() + SLICE_SHORT_NS)
 		sysmon_poke();
 }
@@ -84,7 +84,8 @@ static void timers_due(int64_t now)
 	}
 	if (any && load_relaxed(&sched.idle_p_n) != 0) {
 		fence_seqcst();
-		wake();
+		if (load_relaxed(&sched.spinning) == 0)
+			wake_slow();	/* whether there is a CPU or not */
 	}
 }
 

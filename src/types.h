@@ -420,6 +420,8 @@ struct p {
 
 	/* sysmon's. */
 	uint64_t seen_tick;
+	uint64_t tick_switches;	/* of pp at the first look at that slice, .. */
+	int64_t tick_cpu;	/* .. and its M's CPU time; -1: not known */
 	struct m *seen_m;
 	int64_t seen_at;
 	struct convoy convoy;
@@ -462,6 +464,7 @@ struct sched {
 	bool keeper_polls;	/* .. and waits in the poller */
 	struct p *idle_p;
 	int idle_p_n;
+	int unneeded_p;		/* of these, that there are no CPUs for: see wake */
 	struct p *need_m;	/* Ps waiting for the spawner to make a thread */
 	int need_m_n;
 	int m_starting;		/* threads made that have not looked at need_m yet */

@@ -16,6 +16,7 @@
 #include "fd.h"
 #include "mem.h"
 #include "os.h"
+#include "procs.h"
 #include "runq.h"
 #include "runtime.h"
 #include "trace.h"
@@ -183,6 +184,7 @@ void world_make(int procs)
 	lock_acquire(&sched.lock);
 	make_ps(procs);
 	store_release(&sched.gomaxprocs, procs);
+	procs_changed();
 	for (int i = procs - 1; i >= 0; i--)
 		p_idle_put(p_at(i));
 	lock_release(&sched.lock);
@@ -229,6 +231,7 @@ struct m *world_start(struct m *mp, int procs)
 	if (procs < sched.gomaxprocs)
 		m_idle_reconsider();
 	store_release(&sched.gomaxprocs, procs);
+	procs_changed();
 	if (mp->p && mp->p->id >= procs) {
 		p_unbind(mp);
 		p_bind(mp, p_at(0));

@@ -12,7 +12,9 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "cpus.h"
 #include "linger.h"
+#include "runtime.h"
 #include "test.h"
 
 static int counter;
@@ -62,6 +64,52 @@ GO_TEST(all_ps_are_found_again_after_they_were_idle)
 		if (round % 2)
 			usleep(20000);	/* long enough for threads to go to sleep */
 	}
+}
+
+static int ended;
+
+static void compute_until_ended(goro_waitgroup *wg)
+{
+	while (!load_relaxed(&ended))
+		;
+	goro_waitgroup_done(wg);
+}
+
+static uint64_t running(void)
+{
+	struct goro_stats s;
+
+	goro_stats_read(&s);
+	return s.running;
+}
+
+/* For short work a P that there is no CPU for is not woken; for those who compute it is. */
+GO_TEST(ps_beyond_the_cpus_are_for_those_who_compute)
+{
+	int cpus = cpus_affinity(), n = 3 * cpus;
+	goro_waitgroup wg = { 0 };
+
+	goro_gomaxprocs(cpus);
+	CHECK_EQ(sched.unneeded_p, 0);
+	goro_gomaxprocs(n + 1);
+	CHECK_EQ(sched.unneeded_p, n + 1 - cpus);
+	store_relaxed(&ended, 0);
+	goro_waitgroup_add(&wg, n);
+	for (int i = 0; i < n; i++)
+		go(compute_until_ended, &wg);
+	AWAIT(running() == (uint64_t)n + 1);
+	store_relaxed(&ended, 1);
+	goro_waitgroup_wait(&wg);
+}
+
+TEST(no_p_is_woken_that_there_is_no_cpu_for)
+{
+	sched.idle_p_n = sched.unneeded_p = 3;
+	wake();
+	CHECK_EQ(sched.spinning, 0);
+	CHECK(!p_to_spare());
+	sched.idle_p_n = 4;
+	CHECK(p_to_spare());
 }
 
 /* ---------------------------------------------------------------- yielding */
