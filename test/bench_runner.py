@@ -98,6 +98,14 @@ class Comparing(unittest.TestCase):
         self.assertIn("libgo* yield 0.55", ahead)
         self.assertFalse([text for text in ahead if "boost" in text])
 
+    def test_the_floor_is_told_and_is_nobody_ahead(self):
+        c = comparison({("echo.100", 1, "goro"): [120, 120, 120],
+                        ("echo.100", 1, "go"): [100, 100, 100],
+                        ("echo.100", 1, "bare"): [150, 150, 150]})
+        self.assertIn("the calls alone 1.50", goal(c, "echo.100", 1)["got"])
+        self.assertFalse([who for who in goal(c, "a peer more", 1)["list"]
+                          if who.startswith("bare")])
+
     def test_many_processors_are_compared_with_two(self):
         c = comparison({("a", 2, "goro"): [10], ("a", 64, "goro"): [11],
                         ("b", 2, "goro"): [10], ("b", 64, "goro"): [20]})

@@ -13,6 +13,7 @@ import statistics
 
 from .common import BENCH
 from .measuring import NOISY_OTHERS
+from .peers import FLOOR
 from .results import known_figures
 
 RESAMPLES = 2000
@@ -116,10 +117,18 @@ class Comparison:
             wanted = f">= {goal['ratio_at_least']:g} x {peer}"
             if found:
                 got = f"{found['ratio']:.2f} ({found['low']:.2f}-{found['high']:.2f})"
+                got += self.floor(result, procs, peer)
                 verdict = judge(goal["ratio_at_least"], found["ratio"],
                                 found["low"], found["high"])
         return {"what": result, "goal": wanted.strip(), "got": got,
                 "verdict": verdict}
+
+    def floor(self, result, procs, peer):
+        """What the system calls alone would be, where that was measured."""
+        floor = self.results.get(result, procs, FLOOR)
+        theirs = self.results.get(result, procs, peer)
+        found = compare(floor, theirs) if floor and theirs else None
+        return f"; the calls alone {found['ratio']:.2f}" if found else ""
 
     def against(self, peer, procs):
         """{result: comparison} with one peer."""
@@ -160,7 +169,7 @@ class Comparison:
     def judge_nobody_ahead(self, goal, procs):
         limit, ahead, count = goal["ratio_at_least"], [], 0
         for (result, on, peer), c in self.by_key.items():
-            if on == procs:
+            if on == procs and peer != FLOOR:
                 count += 1
                 if c["ratio"] < limit:
                     ahead.append(f"{peer} {result} {c['ratio']:.2f}"

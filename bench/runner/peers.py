@@ -141,9 +141,17 @@ class Pthreads(Native):
     most_procs = os.cpu_count()
 
 
-PEERS = {peer.name: peer for peer in (Go, Boost, Tbb, Pthreads, Libuv)}
+class Bare(Native):
+    """The system calls of a workload and nothing else: not a way to write such a
+    program, but the floor under all of them."""
+
+    name = "bare"
+
+
+PEERS = {peer.name: peer for peer in (Go, Boost, Tbb, Pthreads, Libuv, Bare)}
 TITLES = {"goro": "goro", "go": "Go", "boost": "Boost.Fiber", "tbb": "oneTBB",
-          "pthreads": "pthreads", "libuv": "libuv"}
+          "pthreads": "pthreads", "libuv": "libuv", "bare": "bare calls"}
+FLOOR = Bare.name
 
 
 def make_peer(spec, goro):

@@ -18,6 +18,7 @@ svg .title { font-weight: 600; }
 .line { fill: none; stroke-width: 2; }
 .goro { stroke: #0f6e84; } .go { stroke: #c2571a; } .boost { stroke: #7a52a8; }
 .pthreads { stroke: #6b7785; } .tbb { stroke: #3f8f3a; } .libuv { stroke: #a88a1b; }
+.bare { stroke: #b0436e; }
 .dash { stroke-dasharray: 5 3; }
 @media (prefers-color-scheme: dark) {
 svg text { fill: #e4e8ec; } svg .faint { fill: #98a4b0; }
@@ -25,10 +26,11 @@ svg .grid { stroke: #333c45; } svg .axis { stroke: #98a4b0; }
 .f1 { fill: #3aa6be; } .f2 { fill: #1d5f6e; } .whisker { stroke: #e4e8ec; }
 .goro { stroke: #3aa6be; } .go { stroke: #f08c4b; } .boost { stroke: #b48be0; }
 .pthreads { stroke: #98a4b0; } .tbb { stroke: #74c46f; } .libuv { stroke: #d9bb4a; }
+.bare { stroke: #e07fa4; }
 }
 """.strip()
 
-KNOWN_CLASSES = {"goro", "go", "boost", "pthreads", "tbb", "libuv"}
+KNOWN_CLASSES = {"goro", "go", "boost", "pthreads", "tbb", "libuv", "bare"}
 
 
 class Drawing:
