@@ -305,7 +305,7 @@ GO_TEST(who_holds_the_lock_is_charged)
 static void writer_holds(void)
 {
 	goro_rwmutex_lock(&rwmutex);
-	goro_sleep(30 * MS);
+	goro_sleep(100 * MS);
 	goro_rwmutex_unlock(&rwmutex);
 	goro_waitgroup_done(&all);
 }
@@ -326,7 +326,7 @@ GO_TEST(a_writer_is_charged_for_all_readers)
 		go(reads);
 	goro_waitgroup_wait(&all);
 	CHECK_EQ(contentions_in("mutex", "writer_holds"), 4);
-	CHECK(delay_in("mutex", "writer_holds") >= 2 * 30 * MS);
+	CHECK(delay_in("mutex", "writer_holds") >= 100 * MS);	/* however late they came */
 }
 
 GO_TEST(the_fraction_is_set_and_asked_for)
