@@ -62,11 +62,12 @@
 /* Others who have neither work nor switched for this long are not about to have any. */
 #define SPIN_QUIET_NS 5000
 
-/* Where so many timers are, and so many in a row were closer to the next than this,
- * an idle thread wakes for several at a time, this much late for the first. */
+/* Where so many timers are, and so many of them due within this time of the first, an
+ * idle thread sleeps until the end of it and takes them together: the first is late by
+ * so much. */
 #define TIMERS_MANY    64
-#define TIMERS_QUICK   4
-#define TIMER_SLACK_NS 100000
+#define TIMERS_DENSE   8
+#define TIMER_SLACK_NS 500000
 /* .. and sysmon looks this often whether they are run at all. */
 #define SYSMON_DENSE_NS 500000
 
@@ -81,6 +82,9 @@
 #define SYSMON_TICK_MIN_NS 20000
 #define SYSMON_TICK_MAX_NS 10000000
 #define SYSMON_QUIET_TICKS 50
+/* While nothing runs, it looks so long after the keeper was to wake: who then runs for less
+ * than the shortest slice does not concern it. */
+#define SYSMON_ALARM_NS    1000000
 /* It rests for so many times as long as it was awake, but at most for so long. */
 #define SYSMON_REST        2
 #define SYSMON_REST_MAX_NS 100000
@@ -179,8 +183,10 @@
 #define MUTEX_SPIN_PAUSES 30
 #define MUTEX_STARVING_NS 1000000
 
-/* How often sysmon looks for a changed CPU quota. */
-#define QUOTA_CHECK_NS 1000000000LL
+/* How often sysmon looks for a changed CPU quota, if something runs when it looks, and if
+ * nothing does: three system calls. */
+#define QUOTA_CHECK_NS      1000000000LL
+#define QUOTA_CHECK_IDLE_NS (4 * QUOTA_CHECK_NS)
 
 /* How long a stack must have lain unused in the shared pool to be given back. */
 #define STACK_COLD_NS 200000000LL

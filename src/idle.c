@@ -278,7 +278,7 @@ static int64_t keeper_limit(void)
 	if (until == TIMER_NEVER)
 		return -1;
 	now = os_now();
-	until += timers_slack(until, now);
+	until += timers_slack(until);
 	return until > now ? until - now : 0;
 }
 

@@ -133,11 +133,10 @@ static void tick_sleep(struct watch *w)
 
 	store_seqcst(&sched.sysmon_until, until);
 	earliest = timers_earliest_after(w->looked_at);
-	if (timers_slack(timers_earliest(), now) != 0) {
-		if (tick > SYSMON_DENSE_NS)
-			until = now + SYSMON_DENSE_NS;
-	} else if (earliest < until && !keeper_watches()) {
-		until = earliest;
+	if (earliest < until && !keeper_watches()) {
+		if (timers_slack(timers_earliest()) != 0 && earliest < now + SYSMON_DENSE_NS)
+			earliest = now + SYSMON_DENSE_NS;
+		until = soonest(until, earliest);
 	}
 	store_seqcst(&sched.sysmon_until, until);
 	/* Not in what others see: they would wake us for each timer in between. */

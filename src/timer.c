@@ -18,10 +18,12 @@
  *
  * Where there are many, and they come so close to each other that each would cost
  * a sleep and a wake of a thread, several times what it costs to run it, they are taken
- * together: whoever sleeps until the next (idle.c, sysmon.c) sleeps TIMER_SLACK_NS
- * longer. And those whom they make ready are run by the thread that did it, which wakes
- * no other for them: if they take long, the next timers will be due and not be
- * run, and sysmon sees that.
+ * together: if TIMERS_DENSE of them are due within TIMER_SLACK_NS of the next, whoever
+ * sleeps until the next (idle.c, sysmon.c) sleeps that much longer, and no timer is late by
+ * more because of it. That is looked up in the heaps, not guessed from what was: a few
+ * short sleeps beside many long ones are as precise as if they were alone. And those whom
+ * they make ready are run by the thread that did it, which wakes no other for them: if they
+ * take long, the next timers will be due and not be run, and sysmon sees that.
  *
  * Who looks, and when:
  *	- an M that looks for work: at its own P's, then at the others';
@@ -64,7 +66,7 @@ struct timer_entry {
 
 #define ARITY 4
 #define FIRST_SLOTS 64
-#define HUSHED_MAX  (GORO_RUNQ_CAP / 4)
+#define HUSHED_MAX  (GORO_RUNQ_CAP / 2)
 
 void timers_init(struct timers *ts)
 {
@@ -424,15 +426,42 @@ static bool are_many(void)
 	return sum >= TIMERS_MANY;
 }
 
-int64_t timers_slack(int64_t next, int64_t now)
+/* How many are due by then, as far as TIMERS_DENSE: whoever is has a parent who is, too. */
+static uint32_t count_due(struct timers *ts, int64_t by)
 {
-	static int quick;	/* in a row; a lost count does not matter */
-	int n = load_relaxed(&quick);
+	uint32_t due[TIMERS_DENSE] = { 0 }, n;
 
-	n = next - now >= TIMER_SLACK_NS || !are_many() ? 0 : n < TIMERS_QUICK ? n + 1 : n;
-	store_relaxed(&quick, n);
-	store_relaxed(&sched.timer_slack, n == TIMERS_QUICK ? TIMER_SLACK_NS : 0);
-	return load_relaxed(&sched.timer_slack);
+	lock_acquire(&ts->lock);
+	n = ts->n > 0 && ts->entry[0].when <= by;
+	for (uint32_t i = 0; i < n && n < TIMERS_DENSE; i++) {
+		uint32_t first = due[i] * ARITY + 1;
+
+		for (uint32_t c = first; c < first + ARITY && c < ts->n && n < TIMERS_DENSE; c++)
+			if (ts->entry[c].when <= by)
+				due[n++] = c;
+	}
+	lock_release(&ts->lock);
+	return n;
+}
+
+static bool are_dense(int64_t by)
+{
+	uint32_t sum = 0;
+
+	if (!are_many())
+		return false;
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n && sum < TIMERS_DENSE; i++)
+		if (load_relaxed(&p_at(i)->timers.min_when) <= by)
+			sum += count_due(&p_at(i)->timers, by);
+	return sum >= TIMERS_DENSE;
+}
+
+int64_t timers_slack(int64_t next)
+{
+	int64_t slack = next < TIMER_LAST && are_dense(next + TIMER_SLACK_NS) ? TIMER_SLACK_NS : 0;
+
+	store_relaxed(&sched.timer_slack, slack);
+	return slack;
 }
 
 int64_t timers_earliest(void)

@@ -80,7 +80,7 @@ static inline void timer_fired(struct timer *t)
 
 /* How much later than at next, when the earliest of all is due, is soon enough for
  * whoever sleeps until then. */
-int64_t timers_slack(int64_t next, int64_t now);
+int64_t timers_slack(int64_t next);
 /* The earliest time at which any P has a timer. */
 int64_t timers_earliest(void);
 int64_t timers_earliest_after(int64_t after);	/* .. of those Ps whose first is later */
