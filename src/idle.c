@@ -318,9 +318,11 @@ void m_idle_reconsider(void)
 static struct p *p_for_timers(void)
 {
 	struct p *pp = NULL;
+	int64_t now = os_now();
 
-	if (timers_earliest() > os_now())
+	if (timers_earliest() > now)
 		return NULL;
+	store_relaxed(&sched.coarse_now, now);
 	lock_acquire(&sched.lock);
 	if (!load_relaxed(&sched.stopping))
 		pp = p_idle_get();

@@ -78,7 +78,7 @@ struct p *p_idle_get(void)
 	sched.idle_p = pp->link;
 	fetch_add_seqcst(&sched.idle_p_n, -1);
 	if (sched.sysmon_asleep)
-		sysmon_wake();
+		sysmon_rouse();
 	return pp;
 }
 

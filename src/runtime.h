@@ -176,7 +176,9 @@ bool anybody_waits_for_io(void);
 /* ---- sysmon.c */
 
 void sysmon_init(void);
-void sysmon_wake(void);				/* from its deep sleep; sched.lock held */
+/* It sleeps deeply. sched.lock held. */
+void sysmon_wake(void);
+void sysmon_rouse(void);			/* .. unless its alarm is about to */
 void sysmon_poke(void);				/* it is to look at the timers */
 /* The keeper no longer watches the timers: sysmon is to. */
 void sysmon_watch_timers(void);

@@ -8,10 +8,12 @@
  * to 10 ms when there was nothing for a while, as in Go.
  *
  * When every P is idle it lingers for a few ticks, to see to what is left over
- * (cold stacks, a deadlock that was not yet certain), and then sleeps without a
- * timeout until a P is taken from the idle list: an idle process makes no
- * system calls. With schedtrace on it never sleeps like that: as in Go, the
- * lines come at their interval even when nothing runs.
+ * (cold stacks, a deadlock that was not yet certain), and then sleeps until a P is
+ * taken from the idle list: an idle process makes no system calls. If the keeper is
+ * to wake for a timer, sysmon has an alarm of its own shortly after that, and is not
+ * woken then: most of those who wake for a timer are asleep again by the alarm, and
+ * for the thread that wakes it is one system call less. With schedtrace on it never sleeps
+ * like that: as in Go, the lines come at their interval even when nothing runs.
  *
  * Getting a CPU
  *
@@ -52,6 +54,16 @@ void sysmon_wake(void)
 {
 	store_relaxed(&sched.sysmon_asleep, false);
 	netpoll_watch_note_wake(&sysmon_note);
+}
+
+void sysmon_rouse(void)
+{
+	int64_t alarm = load_relaxed(&sched.sysmon_until);
+
+	if (alarm == TIMER_NEVER || alarm - os_now() > SYSMON_ALARM_NS)
+		sysmon_wake();
+	else
+		store_relaxed(&sched.sysmon_asleep, false);	/* it sleeps for a tick, as it were */
 }
 
 void sysmon_poke(void)
@@ -150,13 +162,24 @@ static void tick_sleep(struct watch *w)
 		note_sleep_for(&sysmon_note, until - now);
 }
 
-/* Sleeps without a timeout until a P is in use again. */
-static void deep_sleep(void)
+/* When to look although nobody says that a P is in use: the keeper does not. sched.lock
+ * held, and the keeper's word may change: it is woken then if that is for long. */
+static int64_t alarm_after_keeper(void)
 {
-	bool asleep, polled;
+	int64_t until = load_seqcst(&sched.keeper_until);
+
+	return until == TIMER_NEVER ? until : until + load_relaxed(&sched.timer_slack) + SYSMON_ALARM_NS;
+}
+
+/* Sleeps until a P is in use again: true. False: until the alarm, or there was no sleep. */
+static bool deep_sleep(void)
+{
+	bool asleep, polled, woken = true;
+	int64_t alarm;
 
 	lock_acquire(&sched.lock);
-	store_seqcst(&sched.sysmon_until, TIMER_NEVER);
+	alarm = alarm_after_keeper();
+	store_seqcst(&sched.sysmon_until, alarm);
 	/* Timers that the keeper will not look at in time are ours: there may be
 	 * none (no M at all yet), and who started them may have left it asleep
 	 * because we were to look. */
@@ -169,13 +192,17 @@ static void deep_sleep(void)
 	store_relaxed(&sched.sysmon_asleep, asleep);
 	lock_release(&sched.lock);
 	if (!asleep)
-		return;
-	note_sleep(&sysmon_note);
+		return true;
+	if (alarm == TIMER_NEVER)
+		note_sleep(&sysmon_note);
+	else
+		woken = note_sleep_for(&sysmon_note, alarm - os_now());
 	if (!load_relaxed(&sched.sysmon_asleep))
-		return;		/* sysmon_wake, whose caller may still hold the lock */
+		return woken;	/* sysmon_wake, whose caller may still hold the lock */
 	lock_acquire(&sched.lock);
 	store_relaxed(&sched.sysmon_asleep, false);
 	lock_release(&sched.lock);
+	return woken;
 }
 
 /* Something is left to see to although nothing runs. */
@@ -186,6 +213,8 @@ static bool unfinished(void)
 
 /* Idle ticks of 10 ms after which even what is unfinished is left alone. */
 #define LINGER_TICKS 100
+/* The first of them: what comes at shorter intervals does not wake sysmon each time. */
+#define LINGER_FIRST_NS (2 * SYSMON_TICK_MAX_NS)
 
 /* look: how soon the Ps are to be looked at again. */
 static void next_tick(struct watch *w, int64_t look)
@@ -251,7 +280,7 @@ static void slow_duties(struct watch *w, int64_t now)
 		retake_tidy();
 	}
 	scavenge(w, now);
-	if (now - w->quota_at >= QUOTA_CHECK_NS) {
+	if (now - w->quota_at >= (all_idle() ? QUOTA_CHECK_IDLE_NS : QUOTA_CHECK_NS)) {
 		w->quota_at = now;
 		procs_follow_machine();
 	}
@@ -262,10 +291,26 @@ static void slow_duties(struct watch *w, int64_t now)
 	schedtrace_tick(now);
 }
 
+/* After the alarm it goes on as after an idle tick: whoever runs has just begun, or is
+ * asleep again, and if that happens often it had better linger. */
+static void sleep_and_begin_anew(struct watch *w)
+{
+	int64_t began = os_now();
+
+	if (deep_sleep()) {
+		*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
+		return;
+	}
+	w->tick = SYSMON_ALARM_NS;
+	if (os_now() - began < LINGER_FIRST_NS)
+		w->lingered = 0;
+}
+
 /* All Ps are idle: lingers, or sleeps. */
 static void idle_tick(struct watch *w)
 {
-	w->tick = w->lingered == 0 ? 2 * SYSMON_TICK_MAX_NS : SYSMON_TICK_MAX_NS;
+	w->tick = w->lingered == 0 ? LINGER_FIRST_NS : SYSMON_TICK_MAX_NS;
+	w->quiet = SYSMON_QUIET_TICKS;
 	if (w->lingered++ == 0 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
 		tick_sleep(w);
 		if (deadlock_unsure()) {
@@ -276,8 +321,7 @@ static void idle_tick(struct watch *w)
 		return;
 	}
 	evacuate_notice();
-	deep_sleep();
-	*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
+	sleep_and_begin_anew(w);
 }
 
 static void *sysmon_thread(void *arg)
