@@ -31,6 +31,7 @@ static int start(int argc, char **argv)
 GORO_MAIN(start)
 C
 $CC -O1 -g -I"$SOURCE_DIR/include" "$work/prog.c" "$BUILD_DIR/libgoro.a" -lpthread -o "$work/prog"
+: >"$work/err"
 GORO_DEBUG_SERVE=0 "$work/prog" 2>"$work/err" &
 pid=$!
 for _ in $(seq 100); do

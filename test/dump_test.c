@@ -355,7 +355,7 @@ static void load_stop(void)
 GO_TEST(dumps_under_load)
 {
 	load_start();
-	for (int i = 0; i < SCALED(50); i++) {
+	for (int i = 0; i < SCALED(20); i++) {
 		char *text = dump();
 
 		CHECK(strncmp(text, "goroutine 1 [running]:\n", 23) == 0);
@@ -368,7 +368,7 @@ GO_TEST(dumps_under_load)
 
 static void dump_often(goro_waitgroup *wg)
 {
-	for (int i = 0; i < SCALED(20); i++)
+	for (int i = 0; i < SCALED(10); i++)
 		free(dump());
 	goro_waitgroup_done(wg);
 }

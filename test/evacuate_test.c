@@ -587,7 +587,7 @@ static void wait_a_little(goro_chan *ch, int i)
 
 GO_TEST_TIMEOUT(slots_are_used_again, 120)
 {
-	enum { N = 300, ROUNDS = 10 };
+	enum { N = 300, ROUNDS = 8 };
 	goro_chan *ch = goro_chan_make(sizeof(int), N);
 
 	evacuate_soon();
@@ -604,8 +604,8 @@ GO_TEST_TIMEOUT(slots_are_used_again, 120)
 			sum += got;
 		}
 		CHECK_EQ(sum, N * (N - 1) / 2);
-		if (round % 3 == 0)
-			goro_sleep(500 * GORO_MILLISECOND);	/* they are given back */
+		if (round % 4 == 0)
+			goro_sleep(300 * GORO_MILLISECOND);	/* they are given back */
 	}
 	goro_chan_unref(ch);
 }
@@ -882,7 +882,7 @@ static long memory(void)
 
 GO_TEST_TIMEOUT(one_that_waits_takes_less_than_2_KiB, 120)
 {
-	enum { N = 20000 };
+	enum { N = 8000 };
 	long before = memory(), each;
 	struct goro_stats s;
 
@@ -928,7 +928,7 @@ GO_TEST(then_nobody_wakes)
 	await_away(200);
 	goro_sleep(300 * GORO_MILLISECOND);
 	before = switches();
-	goro_sleep(GORO_SECOND);
-	CHECK(switches() - before < 150);
+	goro_sleep(500 * GORO_MILLISECOND);
+	CHECK(switches() - before < 75);
 	gate_open();
 }

@@ -41,7 +41,7 @@ static long switches(void)
 	return sum;
 }
 
-/* Nothing happens for two seconds, sooner or later. */
+/* Nothing happens for a second and a half, sooner or later: nobody looks more often for ever. */
 static void becomes_idle(void)
 {
 	long before = switches();
@@ -49,7 +49,7 @@ static void becomes_idle(void)
 	for (;;) {
 		long now;
 
-		sleep(2);
+		usleep(1500000);
 		now = switches();
 		if (now == before)
 			return;

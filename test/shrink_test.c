@@ -5,7 +5,11 @@
 
 #include "test.h"
 
-enum { PAGE = 4096, LARGE = 65536 };
+enum {
+	PAGE = 4096,
+	LARGE = 65536,
+	BEYOND = 1024,	/* bytes after the last that may be written, looked at */
+};
 
 static uint64_t seed = 1;
 
@@ -27,22 +31,22 @@ static void fill(uint64_t *w, size_t n, unsigned one_in)
 /* Shrinks and back, with nothing written or needed beyond what was promised. */
 static size_t round_trip(const uint64_t *page, size_t bytes, size_t max)
 {
-	static unsigned char out[2 * LARGE];
-	static uint64_t back[LARGE / 8];
-	size_t n;
+	static unsigned char out[2 * LARGE + SHRINK_SLACK + BEYOND];
+	static uint64_t back[(LARGE + BEYOND) / 8];
+	size_t end = max + SHRINK_SLACK + BEYOND, n;
 
-	memset(out, 0xa5, sizeof out);
+	memset(out, 0xa5, end);
 	n = shrink(page, bytes, out, max);
 	CHECK(n <= max);
-	for (size_t i = max + SHRINK_SLACK; i < sizeof out; i++)
+	for (size_t i = max + SHRINK_SLACK; i < end; i++)
 		CHECK_EQ(out[i], 0xa5);
 	if (n == 0)
 		return 0;
-	memset(out + n, 0x5a, sizeof out - n);
-	memset(back, 0xff, sizeof back);
+	memset(out + n, 0x5a, end - n);
+	memset(back, 0xff, bytes + BEYOND);
 	unshrink(out, back, bytes);
 	CHECK_EQ(memcmp(page, back, bytes), 0);
-	for (size_t i = bytes / 8; i < LARGE / 8; i++)
+	for (size_t i = bytes / 8; i < (bytes + BEYOND) / 8; i++)
 		CHECK_EQ(back[i], ~UINT64_C(0));
 	return n;
 }

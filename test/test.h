@@ -30,8 +30,8 @@
  *	test_run_child(function, &o);       forks: before the runtime has started
  *	test_run_anew(function, arg, &o);   forks and execs: function(arg), of this program,
  *	                                    with nothing but what is constant
- *	test_run_program(argv, &o);         argv[0] a path, e.g. TEST_FATAL_DIR "/name",
- *	                                    the program made from test/fatal/name.c
+ *	test_run_program(argv, &o);         argv[0] a path, e.g. TEST_EXAMPLES_DIR "/name",
+ *	                                    the program made from examples/name.c
  *	CHECK_EQ(o.status, 2);
  *	CHECK_CONTAINS(o.err, "fatal error: ...");
  *

@@ -958,7 +958,7 @@ GO_TEST_TIMEOUT(a_stuck_pipe_ends_the_trace, 120)
 	CHECK_EQ(goro_trace_start(fds[1]), 0);
 	close(fds[1]);
 	while (!goro_trace_error())
-		for (int i = 0; i < 100000; i++)
+		for (int i = 0; i < 10000; i++)
 			goro_gosched();
 	CHECK_EQ(goro_trace_error(), -ENOBUFS);
 	for (int i = 0; i < 1000; i++)
