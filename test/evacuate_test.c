@@ -929,6 +929,6 @@ GO_TEST(then_nobody_wakes)
 	goro_sleep(300 * GORO_MILLISECOND);
 	before = switches();
 	goro_sleep(500 * GORO_MILLISECOND);
-	CHECK(switches() - before < 75);
+	CHECK(switches() - before < 150);	/* not every millisecond */
 	gate_open();
 }
