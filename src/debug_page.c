@@ -259,27 +259,39 @@ static void put_process(FILE *out, const struct process *p)
 	put_number(out, "fds", p->fds);
 }
 
+/* All that both pages show. */
+struct figures {
+	struct goro_stats stats;
+	struct process process;
+	struct histogram latency;
+	struct reasons reasons;
+	bool has_reasons;
+};
+
+static void read_figures(const struct http_request *rq, struct figures *f)
+{
+	goro_stats_read(&f->stats);
+	read_process(&f->process);
+	read_latency(&f->latency);
+	f->has_reasons = read_reasons(rq, f->stats.goroutines_live, &f->reasons);
+}
+
 void page_stats(const struct http_request *rq, struct reply *rp)
 {
-	struct goro_stats s;
-	struct histogram h;
-	struct reasons r;
-	struct process p;
+	struct figures f;
 
-	goro_stats_read(&s);
-	read_process(&p);
-	read_latency(&h);
+	read_figures(rq, &f);
 	rp->type = "application/json";
 	putc('{', rp->out);
-#define X(name) put_number(rp->out, #name, s.name);
+#define X(name) put_number(rp->out, #name, f.stats.name);
 	STATS_LIST(X)
 #undef X
 	put_number(rp->out, "global_queue", globq_length());
-	if (read_reasons(rq, s.goroutines_live, &r))
-		put_reasons(rp->out, &r);
+	if (f.has_reasons)
+		put_reasons(rp->out, &f.reasons);
 	put_procs(rp->out);
-	put_latency(rp->out, &h);
-	put_process(rp->out, &p);
+	put_latency(rp->out, &f.latency);
+	put_process(rp->out, &f.process);
 	fprintf(rp->out, "\"version\":\"%s\",\"now\":%lld}\n", GORO_VERSION, (long long)goro_now());
 }
 
@@ -365,33 +377,29 @@ static void metric_latency(FILE *out, const struct histogram *h)
 void page_metrics(const struct http_request *rq, struct reply *rp)
 {
 	FILE *out = rp->out;
-	struct goro_stats s;
-	struct histogram h;
-	struct reasons r;
-	struct process p;
+	struct figures f;
+	const struct process *p = &f.process;
 
-	goro_stats_read(&s);
-	read_process(&p);
-	read_latency(&h);
+	read_figures(rq, &f);
 	rp->type = "text/plain; version=0.0.4; charset=utf-8";
-	metric_states(out, &s);
-	if (read_reasons(rq, s.goroutines_live, &r))
-		metric_reasons(out, &r);
-#define X(name, help) metric_one(out, "goro_" #name "_total", "counter", help, (double)s.name);
+	metric_states(out, &f.stats);
+	if (f.has_reasons)
+		metric_reasons(out, &f.reasons);
+#define X(name, help) metric_one(out, "goro_" #name "_total", "counter", help, (double)f.stats.name);
 	COUNTER_LIST(X)
 #undef X
-#define X(name, help) metric_one(out, "goro_" #name, "gauge", help, (double)s.name);
+#define X(name, help) metric_one(out, "goro_" #name, "gauge", help, (double)f.stats.name);
 	GAUGE_LIST(X)
 #undef X
-	metric_latency(out, &h);
+	metric_latency(out, &f.latency);
 	metric_one(out, "process_cpu_seconds_total", "counter", "CPU time used.",
-	           p.cpu_user_s + p.cpu_system_s);
+	           p->cpu_user_s + p->cpu_system_s);
 	metric_one(out, "process_resident_memory_bytes", "gauge", "Memory in use.",
-	           (double)p.resident_bytes);
+	           (double)p->resident_bytes);
 	metric_one(out, "process_virtual_memory_bytes", "gauge", "Address space in use.",
-	           (double)p.virtual_bytes);
-	metric_one(out, "process_start_time_seconds", "gauge", "When the process started.", p.start_s);
-	if (p.fds > 0)
-		metric_one(out, "process_open_fds", "gauge", "Open file descriptors.", (double)p.fds);
-	metric_one(out, "process_max_fds", "gauge", "The limit on these.", (double)p.fds_max);
+	           (double)p->virtual_bytes);
+	metric_one(out, "process_start_time_seconds", "gauge", "When the process started.", p->start_s);
+	if (p->fds > 0)
+		metric_one(out, "process_open_fds", "gauge", "Open file descriptors.", (double)p->fds);
+	metric_one(out, "process_max_fds", "gauge", "The limit on these.", (double)p->fds_max);
 }

@@ -233,7 +233,7 @@ void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtra
 /* ----------------------------------------------------------- without a stop */
 
 /* Plain threads, which no stop of the world stops, may just be making one. */
-static bool is_shown(const struct g *gp, const struct g *self)
+static bool is_shown(const void *self, const struct g *gp)
 {
 	/* acquire: pairs with store_release in g_launch */
 	return gp != self && load_acquire(&gp->status) != G_DEAD;
@@ -249,7 +249,7 @@ static void dump_one(struct g *gp, void *arg)
 	struct dump_each *d = arg;
 	struct backtrace bt;
 
-	if (!is_shown(gp, d->self))
+	if (!is_shown(d->self, gp))
 		return;
 	backtrace_any(&bt, gp);
 	print_str(d->pr, "\n");
@@ -349,17 +349,24 @@ void dump_note(struct dump_list *l, const struct g *gp)
 	note_trace(l, gp, &bt);
 }
 
-struct note_each {
-	struct dump_list list;
-	const struct g *self;
+struct note_those {
+	struct dump_list *list;
+	bool (*is_one)(const void *arg, const struct g *gp);
+	const void *arg;
 };
 
 static void note_one(struct g *gp, void *arg)
 {
-	struct note_each *e = arg;
+	struct note_those *t = arg;
 
-	if (is_shown(gp, e->self))
-		dump_note(&e->list, gp);
+	if (t->is_one(t->arg, gp))
+		dump_note(t->list, gp);
+}
+
+void dump_note_those(struct dump_list *l, bool (*is_one)(const void *arg, const struct g *gp),
+                     const void *arg)
+{
+	stack_each(note_one, &(struct note_those){ l, is_one, arg });
 }
 
 void dump_print(struct dump_list *l, FILE *out)
@@ -385,18 +392,19 @@ void dump_print(struct dump_list *l, FILE *out)
 
 void goro_dump(FILE *out)
 {
-	struct note_each e = { .self = NULL };
+	struct dump_list all = { NULL, NULL };
+	const struct g *self = NULL;
 	struct m *mp = rt_enter();
 	struct backtrace bt;
 
 	mp = world_stop_for(mp, "all goroutines stack trace");
 	if (!mp->is_foreign) {
-		e.self = mp->curg;
+		self = mp->curg;
 		backtrace_here(&bt);
-		note_trace(&e.list, e.self, &bt);
+		note_trace(&all, self, &bt);
 	}
-	stack_each(note_one, &e);
+	dump_note_those(&all, is_shown, self);
 	mp = world_start(mp, sched.gomaxprocs);
 	rt_exit(mp);
-	dump_print(&e.list, out);
+	dump_print(&all, out);
 }

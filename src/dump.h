@@ -31,6 +31,9 @@ struct dump_list {
 	struct note_chunk *first, *last;
 };
 void dump_note(struct dump_list *l, const struct g *gp);
+/* Those of all goroutines. World stopped. */
+void dump_note_those(struct dump_list *l, bool (*is_one)(const void *arg, const struct g *gp),
+                     const void *arg);
 void dump_print(struct dump_list *l, FILE *out);	/* in user code */
 
 /* Ends the process over gp's panic. */

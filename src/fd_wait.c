@@ -59,12 +59,7 @@ static void take_off(struct fd *f, struct g *gp, int why, struct ready_list *lis
 		gp->waiters[i].queued = false;
 	}
 	gp->waiters[0].index = why;
-	gp->link = NULL;
-	if (list->head)
-		list->tail->link = gp;
-	else
-		list->head = gp;
-	list->tail = gp;
+	ready_list_put(list, gp);
 }
 
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list)

@@ -41,7 +41,7 @@
 #include "file.h"
 #include "os.h"
 #include "rt.h"
-#include "syscall_raw.h"
+#include "sys.h"
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x8
@@ -49,13 +49,6 @@
 #ifndef RWF_NOSIGNAL
 #define RWF_NOSIGNAL 0x100
 #endif
-
-#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define sys4(nr, a, b, c, d) syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
-#define sys5(nr, a, b, c, d, e) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define sys6(nr, a, b, c, d, e, f) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* ------------------------------------------------------------------- the loop */
 

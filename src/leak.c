@@ -145,8 +145,10 @@ static struct m *check_sleep(struct m *mp, struct check *c, int64_t deadline)
 
 /* ------------------------------------------------------------------- looks */
 
-static bool is_left(const struct check *c, const struct g *gp)
+static bool is_left(const void *check, const struct g *gp)
 {
+	const struct check *c = check;
+
 	/* acquire: plain threads may be starting one; pairs with store_release in launch */
 	return load_acquire(&gp->status) != G_DEAD && gp->id > c->mark && gp != c->self &&
 	       !gp->is_internal;
@@ -177,23 +179,10 @@ static void check_look(struct check *c)
 	lock_release(&leak.lock);
 }
 
-struct note_left {
-	const struct check *check;
-	struct dump_list list;
-};
-
-static void note_one(struct g *gp, void *arg)
-{
-	struct note_left *n = arg;
-
-	if (is_left(n->check, gp))
-		dump_note(&n->list, gp);
-}
-
 size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out)
 {
 	struct check c = { .mark = mark };
-	struct note_left left = { .check = &c };
+	struct dump_list left = { NULL, NULL };
 	int64_t deadline = deadline_after(os_now(), grace);
 	struct m *mp = rt_enter_free();
 	bool over;
@@ -207,7 +196,7 @@ size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out)
 		n = c.left;
 		over = n == 0 || os_now() >= deadline;
 		if (over && out)
-			stack_each(note_one, &left);
+			dump_note_those(&left, is_left, &c);
 		mp = world_start(mp, sched.gomaxprocs);
 		if (over)
 			break;
@@ -216,6 +205,6 @@ size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out)
 	check_end(&c);
 	rt_exit_free(mp);
 	if (out)
-		dump_print(&left.list, out);
+		dump_print(&left, out);
 	return n;
 }

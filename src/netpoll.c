@@ -95,6 +95,16 @@ int netpoll_start(void)
 
 /* ---------------------------------------------------------------- dispatch */
 
+void ready_list_put(struct ready_list *list, struct g *gp)
+{
+	gp->link = NULL;
+	if (list->head)
+		list->tail->link = gp;
+	else
+		list->head = gp;
+	list->tail = gp;
+}
+
 static void looked(void)
 {
 	store_relaxed(&netpoll.looked_at, os_now());

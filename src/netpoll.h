@@ -37,6 +37,7 @@ struct netpoll_events {
 struct ready_list {
 	struct g *head, *tail;
 };
+void ready_list_put(struct ready_list *list, struct g *gp);
 
 /* ---- the backend: the contract is at the top of netpoll.c */
 

@@ -21,19 +21,11 @@
 
 #include "debug.h"
 #include "netpoll.h"
-#include "syscall_raw.h"
+#include "sys.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
 #endif
-
-#define sys2(nr, a, b) syscall_raw(nr, (long)(a), (long)(b), 0, 0, 0, 0)
-#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define sys4(nr, a, b, c, d) syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
-#define sys5(nr, a, b, c, d, e) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define sys6(nr, a, b, c, d, e, f) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* No descriptor has this tag (see fd_tag in fd.c), and the ring has another. */
 #define BREAK_TAG UINT64_MAX

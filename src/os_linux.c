@@ -32,7 +32,7 @@
 #include "atomic.h"
 #include "config.h"
 #include "debug.h"
-#include "syscall_raw.h"
+#include "sys.h"
 #include "text.h"
 #include "tool.h"
 
@@ -56,14 +56,6 @@ enum os_guard os_guard_kind;
 
 static int self_pidfd = -1;	/* for process_madvise; -1: not to be had */
 static int task_dir = -1;	/* /proc/self/task, for os_threads */
-
-#define sys0(nr) syscall_raw(nr, 0, 0, 0, 0, 0, 0)
-#define sys1(nr, a) syscall_raw(nr, (long)(a), 0, 0, 0, 0, 0)
-#define sys2(nr, a, b) syscall_raw(nr, (long)(a), (long)(b), 0, 0, 0, 0)
-#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define sys4(nr, a, b, c, d) syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
-#define sys5(nr, a, b, c, d, e) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 
 static bool membarrier_probe(void)
 {

@@ -46,34 +46,25 @@ int profile_goroutineleak(struct bytes *out)
 	return error;
 }
 
-struct note_lost {
-	const struct reach *reach;
-	struct dump_list list;
-};
-
-static void note_one(struct g *gp, void *arg)
+static bool is_lost(const void *r, const struct g *gp)
 {
-	struct note_lost *n = arg;
-
-	if (reach_is_lost(n->reach, gp))
-		dump_note(&n->list, gp);
+	return reach_is_lost(r, gp);
 }
 
 size_t profile_goroutineleak_dump(FILE *out)
 {
-	struct note_lost lost = { .reach = NULL };
+	struct dump_list lost = { NULL, NULL };
 	struct m *mp = world_stop(rt_enter());
 	struct reach *r = reach_find();
 	size_t n = r ? reach_lost(r) : 0;
 
-	lost.reach = r;
 	if (r && out)
-		stack_each(note_one, &lost);
+		dump_note_those(&lost, is_lost, r);
 	mp = world_start(mp, sched.gomaxprocs);
 	rt_exit(mp);
 	if (r)
 		reach_free(r);
 	if (out)
-		dump_print(&lost.list, out);
+		dump_print(&lost, out);
 	return n;
 }

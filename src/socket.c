@@ -18,13 +18,7 @@
 #include "io.h"
 #include "os.h"
 #include "rt.h"
-#include "syscall_raw.h"
-
-#define sys3(nr, a, b, c) syscall_raw(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define sys5(nr, a, b, c, d, e) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define sys6(nr, a, b, c, d, e, f) \
-	syscall_raw(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#include "sys.h"
 
 int goro_socket(int domain, int type, int protocol)
 {

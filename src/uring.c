@@ -313,16 +313,6 @@ void uring_cancel(int fd)
 
 /* -------------------------------------------------------------- completions */
 
-static void append(struct ready_list *list, struct g *gp)
-{
-	gp->link = NULL;
-	if (list->head)
-		list->tail->link = gp;
-	else
-		list->head = gp;
-	list->tail = gp;
-}
-
 /* Timeouts and cancellations have no goroutine. The lock is also what orders us after
  * the commit of who submitted: a completion may be faster than that. */
 void uring_event(struct ready_list *list)
@@ -339,7 +329,7 @@ void uring_event(struct ready_list *list)
 
 		if (gp) {
 			gp->waiter.index = c->res;
-			append(list, gp);
+			ready_list_put(list, gp);
 		}
 		head++;
 		ring.in_flight--;
