@@ -53,6 +53,7 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 		hi = (sp | (os_page_bytes - 1)) + 1;
 	}
 	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX);
+	bt->in_call = mp && load_relaxed(&mp->state) == M_RUNTIME;
 }
 
 __attribute__((noinline)) void backtrace_here(struct backtrace *bt)
@@ -62,6 +63,7 @@ __attribute__((noinline)) void backtrace_here(struct backtrace *bt)
 
 	unwind_regs_here(&regs);
 	backtrace_regs(bt, &regs, mp ? mp->curg : NULL, mp);
+	bt->in_call = true;
 }
 
 void backtrace_parked(struct backtrace *bt, const struct g *gp)
@@ -71,10 +73,12 @@ void backtrace_parked(struct backtrace *bt, const struct g *gp)
 	if (gp->context.pc == (void *)context_entry) {
 		bt->pc[0] = (uintptr_t)gp->fn;	/* has not run yet: it will begin there */
 		bt->n = 1;
+		bt->in_call = false;
 		return;
 	}
 	context_regs(&regs, &gp->context);
 	backtrace_regs(bt, &regs, gp, NULL);
+	bt->in_call = true;
 }
 
 /* ------------------------------------------------------- another thread's */
@@ -183,6 +187,7 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 		unwind_regs_from_ucontext(&regs, stopped_at);
 	if (stopped_at || asleep) {
 		backtrace_regs(bt, &regs, gp, mp);
+		bt->in_call &= !stopped_at;	/* its handler is in the runtime, and it was not */
 		return true;
 	}
 	store_relaxed(&mp->backtrace_done, 0);

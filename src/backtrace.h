@@ -17,12 +17,14 @@ struct m;
 
 struct backtrace {
 	size_t n;
+	bool in_call;			/* the innermost are the runtime's, which the program called */
 	uintptr_t pc[BACKTRACE_MAX];	/* pc[0] exact, the others return addresses */
 };
 
 /* Of the calling goroutine or thread. */
 void backtrace_here(struct backtrace *bt);
-/* From registers, on whichever stack of gp's or mp's sp lies; each may be NULL. */
+/* From registers, on whichever stack of gp's or mp's sp lies; each may be NULL. mp is where it
+ * was when they had these values: in the runtime or in user code. */
 void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const struct g *gp,
                     const struct m *mp);
 /* Of a goroutine at rest; nobody may resume it meanwhile. */

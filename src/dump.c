@@ -9,7 +9,8 @@
  *
  * Frames of the runtime itself are left out: those a goroutine parked in, above
  * the call of the program's (the innermost frame shown is the goro_ function
- * that was called), and those it started in.
+ * that was called), and those it started in. What runs in user code is shown from
+ * its innermost frame, since a goro_ function in its trace, goro_try, may have called it.
  *
  * goro_dump stops the world, notes the frames of every goroutine (addresses
  * only, in memory of the runtime's own), lets the world go on, and prints then.
@@ -53,7 +54,7 @@ static void program_frames(const struct backtrace *bt, size_t *first, size_t *en
 
 	*first = 0;
 	*end = bt->n;
-	for (size_t i = 0; i < bt->n && i < FRAMES_OF_RUNTIME; i++)
+	for (size_t i = 0; bt->in_call && i < bt->n && i < FRAMES_OF_RUNTIME; i++)
 		if (symbol_find(bt->pc[i] - (i > 0), &sym) && frame_is_api(&sym)) {
 			*first = i;
 			break;
@@ -303,6 +304,7 @@ struct noted {
 	size_t bytes;		/* of this record */
 	struct head head;
 	size_t n;
+	bool in_call;
 	uintptr_t pc[];
 };
 
@@ -338,6 +340,7 @@ static void note_trace(struct dump_list *l, const struct g *gp, const struct bac
 		return;
 	head_of(&r->head, gp);
 	r->n = bt->n;
+	r->in_call = bt->in_call;
 	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
 }
 
@@ -379,6 +382,7 @@ void dump_print(struct dump_list *l, FILE *out)
 			struct noted *r = (struct noted *)(c->data + at);
 
 			bt.n = r->n;
+			bt.in_call = r->in_call;
 			memcpy(bt.pc, r->pc, r->n * sizeof *r->pc);
 			print_goroutine(&pr, &r->head, &bt);
 			print_str(&pr, "\n");

@@ -30,10 +30,10 @@ static TOOL_RACY void name_of(char *name, const struct g *gp)
 	name[G_NAME_BYTES - 1] = '\0';
 }
 
-static void add(struct gathering *t, const struct g *gp, const struct backtrace *bt, bool in_call)
+static void add(struct gathering *t, const struct g *gp, const struct backtrace *bt)
 {
 	char name[G_NAME_BYTES];
-	struct profile_key key = { .pc = bt->pc, .n = bt->n, .name = name, .in_call = in_call };
+	struct profile_key key = { .pc = bt->pc, .n = bt->n, .name = name, .in_call = bt->in_call };
 
 	name_of(name, gp);
 	profile_table_add(&t->table, &key, 1, 0);
@@ -48,14 +48,12 @@ static void add_one(struct g *gp, void *arg)
 {
 	struct gathering *t = arg;
 	struct backtrace bt;
-	bool at_rest;
 
 	/* acquire: pairs with store_release in g_launch */
 	if (gp == t->self || load_acquire(&gp->status) == G_DEAD || !is_wanted(t, gp))
 		return;
-	at_rest = !load_relaxed(&gp->mp);
 	backtrace_any(&bt, gp);
-	add(t, gp, &bt, at_rest);
+	add(t, gp, &bt);
 }
 
 static void gather(struct gathering *t)
@@ -69,7 +67,7 @@ static void gather(struct gathering *t)
 		t->self = mp->curg;
 		backtrace_here(&bt);
 		if (is_wanted(t, t->self))
-			add(t, t->self, &bt, true);
+			add(t, t->self, &bt);
 	}
 	stack_each(add_one, t);
 	mp = world_start(mp, sched.gomaxprocs);

@@ -314,6 +314,63 @@ TEST(plain_threads_start_goroutines_and_dump_them)
 	CHECK_CONTAINS(s, "\ncreated by start_from_thread\n\t");
 }
 
+/* ----------------------------------------------------- called by the runtime */
+
+static int computing;
+
+static SEEN void computes(void *arg)
+{
+	fetch_add_seqcst(&computing, 1);
+	while (!load_relaxed((int *)arg))
+		;
+	NO_TAIL_CALL();
+}
+
+static SEEN void sleeps_in_the_kernel(void *arg)
+{
+	fetch_add_seqcst(&computing, 1);
+	while (!load_relaxed((int *)arg))
+		usleep(1000);
+	NO_TAIL_CALL();
+}
+
+static SEEN void tries(void (*fn)(void *), int *over)
+{
+	CHECK(!goro_try(fn, over));
+	fetch_add_seqcst(&computing, -1);
+}
+
+static SEEN void does_once(void (*fn)(void *), int *over)
+{
+	goro_once once = { 0 };
+
+	goro_once_do(&once, fn, over);
+	fetch_add_seqcst(&computing, -1);
+}
+
+/* What a goro_ function has called, and what that does, is the program's too. */
+static void check_called(void (*caller)(void (*)(void *), int *), void (*fn)(void *), const char *want)
+{
+	int over = 0;
+	char *text;
+
+	go(caller, fn, &over);
+	AWAIT(load_seqcst(&computing) == 1);
+	text = dump();
+	CHECK_CONTAINS(text, want);
+	free(text);
+	store_relaxed(&over, 1);
+	AWAIT(load_seqcst(&computing) == 0);
+}
+
+GO_TEST(what_the_runtime_has_called_is_shown)
+{
+	check_called(tries, computes, "]:\ncomputes(...)\n\t");
+	check_called(does_once, computes, "]:\ncomputes(...)\n\t");
+	check_called(tries, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
+	check_called(does_once, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
+}
+
 /* --------------------------------------------------------------------- load */
 
 static void come_and_go(void)

@@ -343,6 +343,26 @@ TEST(a_fault_in_a_goroutine_shows_that_goroutine)
 	CHECK_CONTAINS(o.err, "created by fault_in_goroutine in goroutine 1\n");
 }
 
+static void write_to_null_in_try(void *arg)
+{
+	(void)arg;
+	write_to_null();
+}
+
+static void fault_in_try(void)
+{
+	goro_try(write_to_null_in_try, NULL);
+}
+
+TEST(a_fault_in_what_the_runtime_has_called_shows_that)
+{
+	not_with_asan();
+	run(fault_in_try);
+	CHECK_EQ(o.signal, SIGSEGV);
+	CHECK_CONTAINS(o.err, "write_to_null(...)\n\t");
+	CHECK_CONTAINS(o.err, "\ngoro_try(...)\n\t");
+}
+
 static void *faulting_thread(void *arg)
 {
 	write_to_null();
