@@ -10,6 +10,7 @@
 #include "await.h"
 #include "deadlock.h"
 #include "linger.h"
+#include "race.h"
 #include "test.h"
 
 _Static_assert(sizeof(goro_cond) == 32, "as promised");
@@ -392,44 +393,28 @@ GO_TEST_TIMEOUT(freed_by_who_was_woken_without_the_mutex, 120)
 	}
 }
 
-static struct {
-	struct event *e;
-	pthread_barrier_t start, end;
-	int rounds;
-} race;
-
-static void *happen_each(void *arg)
+static void signal_in_thread(void *e, int who, int round)
 {
-	for (int i = 0; i < race.rounds; i++) {
-		pthread_barrier_wait(&race.start);
-		signal_who_waits(race.e, i % 2);
-		pthread_barrier_wait(&race.end);
-	}
-	return arg;
+	(void)who;
+	signal_who_waits(e, round % 2);
 }
 
 TEST_TIMEOUT(freed_by_the_thread_that_was_woken, 120)
 {
-	pthread_t t;
-
-	race.rounds = SCALED(5000);
-	pthread_barrier_init(&race.start, NULL, 2);
-	pthread_barrier_init(&race.end, NULL, 2);
-	pthread_create(&t, NULL, happen_each, NULL);
+	race_begin(1, signal_in_thread);
 	for (int i = 0; i < race.rounds; i++) {
 		struct event *e = calloc(1, sizeof *e);
 
 		linger_round(i / 2);
-		race.e = e;
 		goro_mutex_lock(&e->m);
-		pthread_barrier_wait(&race.start);
+		race_start(e);
 		goro_cond_wait(&e->c, &e->m);
 		goro_mutex_unlock(&e->m);
 		memset(e, 0xa5, sizeof *e);
 		free(e);
-		pthread_barrier_wait(&race.end);
+		race_finish();
 	}
-	pthread_join(t, NULL);
+	race_end();
 }
 
 static int wait_alone(int argc, char **argv)

@@ -11,6 +11,7 @@
 #include "await.h"
 #include "runtime.h"
 #include "test.h"
+#include "threads.h"
 
 /* How often the other threads have gone to sleep or lost their CPU so far; every
  * system call that waits, and every wake-up, counts. -1: a thread came or went. */
@@ -99,16 +100,6 @@ TEST(a_process_whose_goroutines_are_all_parked_is_at_rest)
 }
 
 /* ------------------------------------------------------------ idle threads */
-
-static int threads(void)
-{
-	int n;
-
-	lock_acquire(&sched.lock);
-	n = sched.m_n;
-	lock_release(&sched.lock);
-	return n;
-}
 
 static int inside;
 

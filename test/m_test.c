@@ -11,6 +11,7 @@
 #include "await.h"
 #include "runtime.h"
 #include "test.h"
+#include "threads.h"
 
 /* Much more than a thread's stack: it is taken from the same mapping. */
 static __thread char large[3 << 20];
@@ -40,16 +41,6 @@ GO_TEST(threads_have_room_for_large_thread_local_variables)
 	for (int i = 0; i < 20; i++)
 		go(use_large, &wg);
 	goro_waitgroup_wait(&wg);
-}
-
-static int threads(void)
-{
-	int n;
-
-	lock_acquire(&sched.lock);
-	n = sched.m_n;
-	lock_release(&sched.lock);
-	return n;
 }
 
 static void yield_some(goro_waitgroup *wg)

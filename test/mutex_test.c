@@ -9,6 +9,7 @@
 #include "deadlock.h"
 #include "linger.h"
 #include "mutex.h"
+#include "race.h"
 #include "sema.h"
 #include "test.h"
 
@@ -348,41 +349,25 @@ GO_TEST_TIMEOUT(freed_by_the_last_to_unlock, 120)
 	}
 }
 
-static struct {
-	struct shared *s;
-	pthread_barrier_t start, end;
-	int rounds;
-} race;
-
-static void *drop_each(void *arg)
+static void drop_in_thread(void *s, int who, int round)
 {
-	for (int i = 0; i < race.rounds; i++) {
-		pthread_barrier_wait(&race.start);
-		drop(race.s);
-		pthread_barrier_wait(&race.end);
-	}
-	return arg;
+	(void)who, (void)round;
+	drop(s);
 }
 
 TEST_TIMEOUT(freed_by_the_last_thread_to_unlock, 120)
 {
-	pthread_t t[2];
-
-	race.rounds = SCALED(5000);
-	pthread_barrier_init(&race.start, NULL, 3);
-	pthread_barrier_init(&race.end, NULL, 3);
-	for (int k = 0; k < 2; k++)
-		pthread_create(&t[k], NULL, drop_each, NULL);
+	race_begin(2, drop_in_thread);
 	for (int i = 0; i < race.rounds; i++) {
+		struct shared *s = calloc(1, sizeof *s);
+
 		linger_round(i);
-		race.s = calloc(1, sizeof *race.s);
-		race.s->refs = 3;
-		pthread_barrier_wait(&race.start);
-		drop(race.s);
-		pthread_barrier_wait(&race.end);
+		s->refs = 3;
+		race_start(s);
+		drop(s);
+		race_finish();
 	}
-	for (int k = 0; k < 2; k++)
-		pthread_join(t[k], NULL);
+	race_end();
 }
 
 /* ----------------------------------------------------------------------- misuse */

@@ -13,6 +13,8 @@
 #ifndef GORO_TEST_PPROF_H
 #define GORO_TEST_PPROF_H
 
+#include <goro.h>
+
 #include "test.h"
 
 #define PPROF_MAX_TYPES 4
@@ -427,6 +429,19 @@ static void pprof_print(const struct pprof_file *p)
 			dprintf(2, " %s", pprof_frame(p, &p->sample[i], k));
 		dprintf(2, "\n");
 	}
+}
+
+/* The profile of that name, as it is now. */
+__attribute__((unused))
+static struct pprof_file *pprof_take(const char *name)
+{
+	int fd = memfd_create("profile", MFD_CLOEXEC);
+	struct pprof_file *p;
+
+	CHECK_EQ(goro_profile_write(name, fd), 0);
+	p = pprof_read(fd);
+	close(fd);
+	return p;
 }
 
 #endif

@@ -10,19 +10,9 @@
 
 #define MS GORO_MILLISECOND
 
-static struct pprof_file *profile(const char *name)
-{
-	int fd = memfd_create("profile", MFD_CLOEXEC);
-
-	CHECK_EQ(goro_profile_write(name, fd), 0);
-	struct pprof_file *p = pprof_read(fd);
-	close(fd);
-	return p;
-}
-
 static int64_t delay_in(const char *name, const char *function)
 {
-	struct pprof_file *p = profile(name);
+	struct pprof_file *p = pprof_take(name);
 	int64_t ns = pprof_sum(p, pprof_type(p, "delay"), function);
 
 	pprof_free(p);
@@ -31,7 +21,7 @@ static int64_t delay_in(const char *name, const char *function)
 
 static int64_t contentions_in(const char *name, const char *function)
 {
-	struct pprof_file *p = profile(name);
+	struct pprof_file *p = pprof_take(name);
 	int64_t n = pprof_sum(p, pprof_type(p, "contentions"), function);
 
 	pprof_free(p);
@@ -139,7 +129,7 @@ GO_TEST(each_wait_is_charged_to_who_waited_for_as_long_as_it_took)
 	goro_profile_block_rate(1);
 	for (int i = 0; i < KINDS; i++) {
 		wait_for(&kinds[i], 20 * MS);
-		struct pprof_file *p = profile("block");
+		struct pprof_file *p = pprof_take("block");
 		CHECK_EQ(p->types, 2);
 		CHECK_STR(pprof_string(p, p->type[0].what), "contentions");
 		CHECK_STR(pprof_string(p, p->type[1].what), "delay");
@@ -237,7 +227,7 @@ GO_TEST(sampled_the_sum_is_right_on_average)
 		total += goro_now() - began;
 	}
 	goro_profile_block_rate(0);
-	struct pprof_file *p = profile("block");
+	struct pprof_file *p = pprof_take("block");
 	int64_t ns = pprof_sum(p, 1, "receives"), count = pprof_sum(p, 0, "receives");
 	dprintf(1, "%d waits, %lld ms: counted as %lld, %lld ms\n", n, (long long)(total / MS),
 	        (long long)count, (long long)(ns / MS));
@@ -287,7 +277,7 @@ GO_TEST(who_holds_the_lock_is_charged)
 	for (int i = 0; i < WAITERS; i++)
 		go(holds_briefly);
 	goro_waitgroup_wait(&all);
-	struct pprof_file *p = profile("mutex");
+	struct pprof_file *p = pprof_take("mutex");
 	int64_t ns = pprof_sum(p, pprof_type(p, "delay"), "holds_long");
 	int64_t sum = pprof_sum(p, pprof_type(p, "delay"), NULL);
 	dprintf(1, "waited %lld us, charged %lld us, to the holder %lld us\n",
@@ -393,7 +383,7 @@ static void toggles(int rounds)
 		goro_profile_mutex_fraction(i % 4);
 		goro_gosched();
 		if (i % 5 == 0)
-			pprof_free(profile(i % 2 ? "mutex" : "block"));
+			pprof_free(pprof_take(i % 2 ? "mutex" : "block"));
 	}
 	goro_waitgroup_done(&all);
 }

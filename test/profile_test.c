@@ -11,16 +11,6 @@
 #include "await.h"
 #include "pprof.h"
 
-static struct pprof_file *profile(const char *name)
-{
-	int fd = memfd_create("profile", MFD_CLOEXEC);
-
-	CHECK_EQ(goro_profile_write(name, fd), 0);
-	struct pprof_file *p = pprof_read(fd);
-	close(fd);
-	return p;
-}
-
 static goro_chan *forever;
 static int waiting;
 
@@ -56,7 +46,7 @@ static void start_waiters(int n)
 GO_TEST(goroutines_are_counted_by_stack_with_names_files_and_lines)
 {
 	start_waiters(50);
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 
 	CHECK_EQ(p->types, 1);
 	CHECK_STR(pprof_string(p, p->type[0].what), "goroutine");
@@ -89,7 +79,7 @@ GO_TEST(goroutines_are_counted_by_stack_with_names_files_and_lines)
 
 GO_TEST(the_caller_is_there_too)
 {
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 
 	CHECK_EQ(pprof_sum(p, 0, NULL), 1);
 	CHECK_EQ(pprof_sum_leaf(p, 0, "goro_profile_write"), 1);
@@ -123,7 +113,7 @@ GO_TEST(one_that_runs_is_shown_where_it_is)
 {
 	go(burner);
 	goro_sleep(20 * GORO_MILLISECOND);
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 	CHECK_EQ(pprof_sum(p, 0, NULL), 2);
 	/* With one P it has been stopped; it is in user code all the same. */
 	CHECK_EQ(pprof_sum(p, 0, "spin_in_user_code"), 1);
@@ -146,7 +136,7 @@ GO_TEST(names_are_labels)
 		go(named);
 	go(waiter);
 	AWAIT(waits_in_chan() >= 4);
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 	CHECK_EQ(pprof_sum_label(p, 0, "goroutine", "reader"), 3);
 	CHECK_EQ(pprof_sum(p, 0, "wait_here"), 4);
 	pprof_free(p);
@@ -154,7 +144,7 @@ GO_TEST(names_are_labels)
 
 GO_TEST(the_program_is_a_mapping_with_its_build_id)
 {
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 	int with_id = 0;
 
 	CHECK(p->mappings > 0);
@@ -167,7 +157,7 @@ GO_TEST(the_program_is_a_mapping_with_its_build_id)
 
 static int threads_seen(void)
 {
-	struct pprof_file *p = profile("threadcreate");
+	struct pprof_file *p = pprof_take("threadcreate");
 	int n = (int)pprof_sum(p, 0, NULL);
 
 	CHECK_STR(pprof_string(p, p->type[0].what), "threadcreate");
@@ -285,12 +275,12 @@ GO_TEST(nobody_reads)
 
 TEST(a_plain_thread_may_write_one_before_anything_else)
 {
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 
 	CHECK_EQ(pprof_sum(p, 0, NULL), 0);
 	pprof_free(p);
 	for (int sysmons = 0; sysmons == 0;) {	/* it may not have begun */
-		p = profile("threadcreate");
+		p = pprof_take("threadcreate");
 		sysmons = (int)pprof_sum(p, 0, "sysmon_thread");
 		CHECK_EQ(pprof_sum(p, 0, "foreign_attach"), 1 + sysmons);
 		pprof_free(p);
@@ -327,7 +317,7 @@ static void spawner(void)
 static void writer(int n)
 {
 	for (int i = 0; i < n; i++) {
-		struct pprof_file *p = profile(i % 8 == 7 ? "threadcreate" : "goroutine");
+		struct pprof_file *p = pprof_take(i % 8 == 7 ? "threadcreate" : "goroutine");
 		CHECK(pprof_sum(p, 0, NULL) > 0);
 		pprof_free(p);
 		__atomic_fetch_add(&profiles_written, 1, __ATOMIC_SEQ_CST);
@@ -354,7 +344,7 @@ GO_TEST(a_hundred_thousand_goroutines)
 {
 	start_waiters(SCALED(100000));
 	int64_t began = goro_now();
-	struct pprof_file *p = profile("goroutine");
+	struct pprof_file *p = pprof_take("goroutine");
 	dprintf(1, "%lld us\n", (long long)(goro_now() - began) / 1000);
 	/* The last may be on their way still, in a function that waiter ends with a jump to. */
 	CHECK(pprof_sum(p, 0, "waiter") <= SCALED(100000));

@@ -9,6 +9,7 @@
 #include "atomic.h"
 #include "await.h"
 #include "linger.h"
+#include "race.h"
 #include "test.h"
 
 _Static_assert(sizeof(goro_sema) == 32, "as promised");
@@ -402,42 +403,26 @@ GO_TEST_TIMEOUT(freed_when_the_deadline_comes_with_the_units, 120)
 	}
 }
 
-static struct {
-	goro_sema *s;
-	pthread_barrier_t start, end;
-	int rounds;
-} race;
-
-static void *release_each(void *arg)
+static void release_in_thread(void *s, int who, int round)
 {
-	for (int i = 0; i < race.rounds; i++) {
-		pthread_barrier_wait(&race.start);
-		goro_sema_release(race.s, 1);
-		pthread_barrier_wait(&race.end);
-	}
-	return arg;
+	(void)who, (void)round;
+	goro_sema_release(s, 1);
 }
 
 TEST_TIMEOUT(freed_by_the_thread_that_got_the_units, 120)
 {
-	pthread_t t;
-
-	race.rounds = SCALED(5000);
-	pthread_barrier_init(&race.start, NULL, 2);
-	pthread_barrier_init(&race.end, NULL, 2);
-	pthread_create(&t, NULL, release_each, NULL);
+	race_begin(1, release_in_thread);
 	for (int i = 0; i < race.rounds; i++) {
 		goro_sema *s = malloc(sizeof *s);
 
 		linger_round(i);
 		goro_sema_init(s, 1);
 		acquire(s, 1);
-		race.s = s;
-		pthread_barrier_wait(&race.start);
+		race_start(s);
 		acquire(s, 1);
 		memset(s, 0xa5, sizeof *s);
 		free(s);
-		pthread_barrier_wait(&race.end);
+		race_finish();
 	}
-	pthread_join(t, NULL);
+	race_end();
 }

@@ -3,6 +3,7 @@
  */
 #include "shrink.h"
 
+#include "random.h"
 #include "test.h"
 
 enum {
@@ -10,16 +11,6 @@ enum {
 	LARGE = 65536,
 	BEYOND = 1024,	/* bytes after the last that may be written, looked at */
 };
-
-static uint64_t seed = 1;
-
-static uint64_t random_word(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
 
 /* Words of every length, one in so many not zero. */
 static void fill(uint64_t *w, size_t n, unsigned one_in)

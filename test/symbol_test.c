@@ -13,6 +13,7 @@
 #include "elf_file.h"
 #include "module.h"
 #include "symbol.h"
+#include "random.h"
 #include "test.h"
 
 #define NOINLINE __attribute__((noinline))
@@ -167,16 +168,6 @@ TEST(vdso_functions)
 	CHECK(symbol_find(base, &s));
 	CHECK_STR(s.module, "linux-vdso.so.1");
 	CHECK_EQ(s.offset, 0);
-}
-
-static uint64_t random_state = 88172645463325252ull;
-
-static uint64_t random_word(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
 }
 
 static void scribble(uint8_t *at, size_t size)

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <time.h>
 
+#include "random.h"
 #include "test.h"
 #include "tool.h"
 #include "unwind.h"
@@ -459,16 +460,6 @@ TEST(sleeping_thread_by_pc_and_sp_alone)
 }
 
 /* ---------------------------------------------------------------- garbage */
-
-static uint64_t random_state = 88172645463325252ull;
-
-static uint64_t random_word(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 /* Words as a damaged stack has them: noise, small numbers, stack and code addresses. */
 static uintptr_t random_value(uintptr_t lo, size_t size, const uintptr_t *code, size_t codes)

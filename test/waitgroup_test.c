@@ -10,6 +10,7 @@
 #include "await.h"
 #include "deadlock.h"
 #include "linger.h"
+#include "race.h"
 #include "test.h"
 
 _Static_assert(sizeof(goro_waitgroup) == 16, "as promised");
@@ -98,43 +99,27 @@ GO_TEST_TIMEOUT(freed_as_soon_as_wait_returns, 120)
 	}
 }
 
-static struct {
-	goro_waitgroup *wg;
-	pthread_barrier_t start, end;
-	int rounds;
-} race;
-
-static void *done_each(void *arg)
+static void done_in_thread(void *wg, int who, int round)
 {
-	for (int i = 0; i < race.rounds; i++) {
-		pthread_barrier_wait(&race.start);
-		goro_waitgroup_done(race.wg);
-		pthread_barrier_wait(&race.end);
-	}
-	return arg;
+	(void)who, (void)round;
+	goro_waitgroup_done(wg);
 }
 
 TEST_TIMEOUT(freed_by_a_thread_as_soon_as_wait_returns, 120)
 {
-	pthread_t t[2];
-
-	race.rounds = SCALED(5000);
-	pthread_barrier_init(&race.start, NULL, 3);
-	pthread_barrier_init(&race.end, NULL, 3);
-	for (int k = 0; k < 2; k++)
-		pthread_create(&t[k], NULL, done_each, NULL);
+	race_begin(2, done_in_thread);
 	for (int i = 0; i < race.rounds; i++) {
+		goro_waitgroup *wg = calloc(1, sizeof *wg);
+
 		linger_round(i);
-		race.wg = calloc(1, sizeof *race.wg);
-		goro_waitgroup_add(race.wg, 2);
-		pthread_barrier_wait(&race.start);
-		goro_waitgroup_wait(race.wg);
-		memset(race.wg, 0xa5, sizeof *race.wg);
-		free(race.wg);
-		pthread_barrier_wait(&race.end);
+		goro_waitgroup_add(wg, 2);
+		race_start(wg);
+		goro_waitgroup_wait(wg);
+		memset(wg, 0xa5, sizeof *wg);
+		free(wg);
+		race_finish();
 	}
-	for (int k = 0; k < 2; k++)
-		pthread_join(t[k], NULL);
+	race_end();
 }
 
 /* -------------------------------------------------------------------- many waiters */
