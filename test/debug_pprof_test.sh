@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # go tool pprof reads the debug server's profiles, by its address alone.
-set -eu
-go=$(command -v go || ls /usr/lib/go*/bin/go 2>/dev/null | tail -1) || true
-[ -n "$go" ] || { echo "needs go"; exit 77; }
-"$go" tool pprof -h >/dev/null 2>&1 || "$go" tool -n pprof >/dev/null 2>&1 || { echo "needs go tool pprof"; exit 77; }
-[ -z "$TEST_LAUNCHER" ] || { echo "runs elsewhere"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"; [ -z "${pid-}" ] || kill "$pid" 2>/dev/null || true' EXIT
+. "$SOURCE_DIR/test/script.sh"
+need_go pprof
+[ -z "$TEST_LAUNCHER" ] || skip "runs elsewhere"
 
 cat >"$work/prog.c" <<'C'
 #include <goro.h>
@@ -33,22 +29,22 @@ C
 $CC -O1 -g -I"$SOURCE_DIR/include" "$work/prog.c" "$BUILD_DIR/libgoro.a" -lpthread -o "$work/prog"
 : >"$work/err"
 GORO_DEBUG_SERVE=0 "$work/prog" 2>"$work/err" &
-pid=$!
+at_end="kill $!"
 for _ in $(seq 100); do
 	port=$(sed -n 's/^goro: debug server on port \([0-9]*\).*/\1/p' "$work/err")
 	[ -z "$port" ] || break
 	sleep 0.1
 done
-[ -n "$port" ] || { echo "no server: $(cat "$work/err")"; exit 1; }
+[ -n "$port" ] || fail "no server: $(cat "$work/err")"
 
 export PPROF_TMPDIR=$work HOME=$work
 "$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/goroutine" >"$work/top" 2>&1 || {
 	cat "$work/top"; exit 1; }
-grep -q ' 42 .*waits_here' "$work/top" || { cat "$work/top"; echo "no 42 at waits_here"; exit 1; }
+grep -q ' 42 .*waits_here' "$work/top" || { cat "$work/top"; fail "no 42 at waits_here"; }
 curl=$(command -v curl || true)
 if [ -n "$curl" ]; then
 	curl -sSf -o "$work/trace" "http://127.0.0.1:$port/debug/pprof/trace?seconds=0.3"
-	head -c 16 "$work/trace" | grep -q '^go 1\.' || { echo "no trace"; exit 1; }
+	head -c 16 "$work/trace" | grep -q '^go 1\.' || fail "no trace"
 fi
 for profile in block mutex threadcreate goroutineleak 'profile?seconds=1'; do
 	"$go" tool pprof -top "http://127.0.0.1:$port/debug/pprof/$profile" >"$work/top" 2>&1 || {

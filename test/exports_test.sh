@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # The libraries offer the functions of the public headers, and no other name; the
 # headers compile cleanly on their own, as C11 and as C++17.
-set -eu
+. "$SOURCE_DIR/test/script.sh"
 cd "$SOURCE_DIR"
-command -v gcc >/dev/null || { echo "needs gcc"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+command -v gcc >/dev/null || skip "needs gcc"
 status=0
 complain() { echo "$*" >&2; status=1; }
 

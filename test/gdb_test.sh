@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # A debugger in a goroutine sees its calls up to where the goroutine was started, and
 # nothing beyond. x86-64 only: gdb cannot look into an emulated process.
-set -eu
-skip() { echo "skipped: $*"; exit 77; }
+. "$SOURCE_DIR/test/script.sh"
 [ "$(uname -m)" = x86_64 ] && [ -z "$TOOLCHAIN_FILE" ] || skip "not x86-64"
 [ -z "$GORO_SANITIZE" ] || skip "the program is built without sanitizers"
 command -v gdb >/dev/null || skip "no gdb here"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 cat >program.c <<'END'

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # What is installed can be built against with pkg-config, shared and static, and with CMake.
-set -eu
-if [ -n "$GORO_SANITIZE" ]; then
-	echo "sanitizer builds are not installed"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$SOURCE_DIR/test/script.sh"
+[ -z "$GORO_SANITIZE" ] || skip "sanitizer builds are not installed"
 cd "$work"
 
 cmake --install "$BUILD_DIR" --prefix "$work/first" >/dev/null

@@ -1,11 +1,8 @@
 #!/usr/bin/env bash
 # libunwind, which profilers and crash reporters use, walks from a goroutine to its entry
 # and ends there without an error.
-set -eu
-skip() { echo "skipped: $*"; exit 77; }
+. "$SOURCE_DIR/test/script.sh"
 [ -z "$GORO_SANITIZE" ] || skip "the program is built without sanitizers"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 cat >program.c <<'END'

@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # What we write, `go tool pprof` opens, and it shows names without the program.
-set -eu
-skip() { echo "skipped: $*"; exit 77; }
-go=$(command -v go || ls /usr/lib/go-*/bin/go 2>/dev/null | tail -1) || true
-[ -n "$go" ] || skip "no go here"
-"$go" tool pprof -h >/dev/null 2>&1 || [ $? -le 2 ] || skip "go has no pprof"
+. "$SOURCE_DIR/test/script.sh"
+need_go pprof
 [ -z "$TOOLCHAIN_FILE" ] || skip "an emulator's CPU time is not the program's"
 [ "$GORO_SANITIZE" != thread ] || skip "what ThreadSanitizer does itself is not seen"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 export PPROF_TMPDIR=$work HOME=$work
 
 # A copy, which is gone when pprof looks: it cannot ask the program for names.

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # The macros of select compile cleanly as C11 and as C++17, and do the same in both.
-set -eu
-if [ -n "$GORO_SANITIZE" ]; then
-	echo "the libraries of sanitizer builds need the sanitizer"
-	exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$SOURCE_DIR/test/script.sh"
+[ -z "$GORO_SANITIZE" ] || skip "the libraries of sanitizer builds need the sanitizer"
 
 cat >"$work/program.c" <<'END'
 #include <goro.h>

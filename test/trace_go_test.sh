@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # Go's own tools open the traces of trace_test: its reader, which checks each event against
 # those before it, finds in them what ours has found, and makes its profiles of them.
-set -eu
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() { echo "$*" >&2; exit 1; }
-
-# Go 1.23 is the first that reads this version of the format.
-go=
-for candidate in go /usr/local/go/bin/go /usr/lib/go-*/bin/go; do
-	minor=$("$candidate" version 2>/dev/null | sed -n 's/.*go1\.\([0-9]*\).*/\1/p') || continue
-	[ "${minor:-0}" -ge 23 ] && go=$candidate && break
-done
-[ -n "$go" ] || { echo "needs Go 1.23 or newer, for go tool trace"; exit 77; }
-"$go" tool -n trace >/dev/null 2>&1 || { echo "needs go tool trace, which this Go has not got"; exit 77; }
+. "$SOURCE_DIR/test/script.sh"
+need_go trace 23	# the first that reads this version of the format
 
 # Lines of Go's listing with the transition $1, against the events of the kinds $2...
 agrees()
