@@ -8,7 +8,6 @@
 #include <goro.h>
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static double ms(int64_t ns)

@@ -15,7 +15,6 @@
  */
 #include <goro.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <goro.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

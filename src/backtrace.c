@@ -13,13 +13,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "context_regs.h"
 #include "os.h"
 #include "runtime.h"
-#include "stack.h"
 #include "text.h"
 
 /* How far below its stack an overflowing goroutine's sp may be: a guard's size. */

@@ -548,11 +548,6 @@ int cpus_default(void)
 	return cpus_clip(cpus_affinity(), cpus_cgroup_limit(&own_cgroup));
 }
 
-int cpus_num(void)
-{
-	return cpus_default();
-}
-
 int cpus_parse_maxprocs(const char *s, int max)
 {
 	int value = 0;

@@ -34,12 +34,9 @@ struct cpus_cgroup {
  * 30 KiB of stack. */
 void cpus_open(void);
 
-/* What GOMAXPROCS should be now, at least 1. Any thread after cpus_open();
- * takes no lock and allocates nothing; 9 KiB of stack. */
+/* What GOMAXPROCS should be now, at least 1; and what goro_num_cpu() returns. Any thread
+ * after cpus_open(); takes no lock and allocates nothing; 9 KiB of stack. */
 int cpus_default(void);
-
-/* What goro_num_cpu() returns: the same. */
-int cpus_num(void);
 
 /* CPUs in the calling thread's affinity mask, at least 1. */
 int cpus_affinity(void);

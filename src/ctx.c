@@ -56,7 +56,6 @@
 #include "chan.h"
 #include "deadline.h"
 #include "os.h"
-#include "panic.h"
 
 /* Steps after which a walk lets others run; and a timer's leaves off. */
 #define BREATHE_STEPS 64

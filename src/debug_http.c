@@ -37,7 +37,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "os.h"
 #include "runtime.h"
 
 #define CONNS_MAX 64

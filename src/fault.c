@@ -17,7 +17,6 @@
 #include "fault.h"
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "dump.h"

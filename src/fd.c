@@ -61,7 +61,6 @@
 #include "file.h"
 #include "linger.h"
 #include "mem.h"
-#include "os.h"
 #include "runtime.h"
 #include "syscall_raw.h"
 

@@ -11,12 +11,10 @@
  * action, which may start a timer, until its waker, not itself, takes it off: a thread that was woken but
  * has not run yet is not asleep.
  */
-#include <stdlib.h>
 
 #include "init.h"
 #include "local.h"
 #include "mem.h"
-#include "os.h"
 #include "panic.h"
 #include "runtime.h"
 #include "trace.h"

@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <goro.h>
-#include <string.h>
 
 #include "g.h"
 #include "latency.h"

@@ -6,7 +6,6 @@
 #include <goro.h>
 #include <string.h>
 
-#include "os.h"
 #include "panic.h"
 #include "runtime.h"
 #include "stack.h"

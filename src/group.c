@@ -7,7 +7,6 @@
  * group has an element. The last thing that a goroutine does with the group is
  * Done on the waitgroup, after which the group may be gone.
  */
-#include <errno.h>
 #include <goro.h>
 #include <stdlib.h>
 

@@ -33,7 +33,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

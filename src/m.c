@@ -139,7 +139,6 @@ static void *m_thread(void *arg)
 	preempt_thread_end(mp);
 	lock_acquire(&sched.lock);
 	store_relaxed(&sched.m_n, sched.m_n - 1);
-	sched.m_ended++;
 	deadlock_check();
 	lock_release(&sched.lock);
 	m_free(mp);

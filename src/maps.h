@@ -5,7 +5,6 @@
 #define GORO_MAPS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define MAPS_PATH_MAX 512

@@ -17,7 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "debug.h"
 #include "netpoll.h"

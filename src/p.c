@@ -4,7 +4,6 @@
  * A P has one owner at a time, by its status (types.h). The owner alone touches
  * what is not shared with thieves.
  */
-#include <string.h>
 
 #include "backtrace.h"
 #include "mem.h"

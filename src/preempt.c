@@ -28,7 +28,6 @@
 #define _GNU_SOURCE
 #include "preempt.h"
 
-#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -40,7 +39,6 @@
 #include "backtrace.h"
 #include "convoy.h"
 #include "latency.h"
-#include "mem.h"
 #include "netpoll.h"
 #include "os.h"
 #include "reach.h"

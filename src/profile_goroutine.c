@@ -5,7 +5,6 @@
  * spot: a million goroutines that do the same take one record. One goroutine's frames
  * take some microseconds; that is how long the world is stopped for each.
  */
-#include <string.h>
 
 #include "backtrace.h"
 #include "profile.h"

@@ -8,7 +8,6 @@
 #include "profile.h"
 #include "reach.h"
 #include "runtime.h"
-#include "stack.h"
 #include "world.h"
 
 static void begin(void *arg)

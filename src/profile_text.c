@@ -9,7 +9,6 @@
  * Stacks are the program's part of them, the most frequent (or longest) first.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "backtrace.h"
 #include "frame.h"

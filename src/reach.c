@@ -64,6 +64,7 @@
 #include "reach_scan.h"
 #include "runtime.h"
 #include "stack.h"
+#include "unwind.h"
 
 #define NONE UINT32_MAX
 /* Below sp the compiler may keep variables, too. */

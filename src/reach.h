@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "backtrace.h"
+#include <stdint.h>
 
 struct g;
 struct reach;

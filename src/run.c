@@ -1,7 +1,6 @@
 /*
  * run.c - goro_run: a goroutine for main, and the caller asleep until it is over.
  */
-#include <errno.h>
 #include <goro.h>
 
 #include "os.h"

@@ -57,7 +57,6 @@
 #include <stdlib.h>
 
 #include "chan.h"
-#include "init.h"
 #include "os.h"
 #include "runtime.h"
 

@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "io.h"

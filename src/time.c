@@ -31,7 +31,6 @@
 #include "chan.h"
 #include "deadline.h"
 #include "os.h"
-#include "panic.h"
 
 /* A function that could not be started, for lack of memory, is tried again. */
 #define RETRY_NS (1 * GORO_MILLISECOND)

@@ -5,7 +5,6 @@
 #define GORO_TIMER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "lock.h"

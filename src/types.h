@@ -473,7 +473,7 @@ struct sched {
 	int m_n;		/* threads that exist or are being made */
 	int m_next_id;
 	bool sysmon_asleep;
-	uint64_t m_created, m_ended;
+	uint64_t m_created;
 
 	/* Atomic. */
 	_Alignas(CACHE_LINE) int spinning;	/* Ms looking for work */
@@ -490,7 +490,7 @@ struct sched {
 	int64_t sysmon_until;	/* .. and sysmon; TIMER_NEVER: nobody will */
 	int64_t timer_slack;	/* how late timers may be: timers_slack */
 	uint64_t id_next;
-	uint64_t foreign_created, foreign_ended;
+	uint64_t foreign_created;
 	uint32_t internal;	/* goroutines alive that are the runtime's own */
 	uint64_t io_parks, io_returns;	/* of plain threads; see p_counts */
 	uint64_t netpoll_wakeups;	/* by Ms without a P */

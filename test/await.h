@@ -6,8 +6,8 @@
 #define GORO_TEST_AWAIT_H
 
 #include <goro.h>
+#include <sched.h>
 #include <stdbool.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tool.h"

@@ -1,5 +1,5 @@
 /*
- * chan_test.c - channels. docs/go-tests-chan.md says which of Go's own tests
+ * chan_test.c - channels. docs/go-tests.md says which of Go's own tests
  * each of these answers to.
  */
 /* test: procs */

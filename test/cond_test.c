@@ -6,7 +6,6 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
 #include "await.h"
 #include "deadlock.h"
 #include "linger.h"

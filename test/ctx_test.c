@@ -1,6 +1,6 @@
 /*
  * ctx_test.c - contexts, by the meaning of Go's context/x_test.go and the tests
- * beside it: docs/go-tests-time-ctx.md says which test here answers to which there.
+ * beside it: docs/go-tests.md says which test here answers to which there.
  */
 /* test: procs */
 /* test: leaks */

@@ -7,7 +7,6 @@
 #include <goro.h>
 
 #include "test.h"
-#include "tool.h"
 
 static void deadlock_child(void (*main_fn)(void))
 {

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include "atomic.h"
 #include "await.h"

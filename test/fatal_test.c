@@ -3,10 +3,8 @@
  * what the parent sees.
  */
 /* test: procs */
-#include <fcntl.h>
 #include <goro.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 

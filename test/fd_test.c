@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include "debug.h"
 #include "linger.h"
 #include "net.h"
 

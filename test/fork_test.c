@@ -3,7 +3,6 @@
  */
 /* test: procs */
 #include <goro.h>
-#include <sched.h>
 #include <spawn.h>
 
 #include "atomic.h"

@@ -3,8 +3,6 @@
  * asked for, and leave nothing behind.
  */
 #include <goro.h>
-#include <inttypes.h>
-#include <sched.h>
 
 #include "atomic.h"
 #include "await.h"

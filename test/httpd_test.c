@@ -3,7 +3,6 @@
  * good requests, to bad ones and to slow ones, and how it ends.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

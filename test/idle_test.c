@@ -5,13 +5,12 @@
 #include <dirent.h>
 #include <goro.h>
 #include <limits.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include "await.h"
 #include "runtime.h"
 #include "test.h"
-#include "threads.h"
+#include "thread_count.h"
 
 /* How often the other threads have gone to sleep or lost their CPU so far; every
  * system call that waits, and every wake-up, counts. -1: a thread came or went. */

@@ -11,7 +11,7 @@
 #include "await.h"
 #include "runtime.h"
 #include "test.h"
-#include "threads.h"
+#include "thread_count.h"
 
 /* Much more than a thread's stack: it is taken from the same mapping. */
 static __thread char large[3 << 20];

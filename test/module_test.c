@@ -6,7 +6,6 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-#include "maps.h"
 #include "module.h"
 #include "test.h"
 

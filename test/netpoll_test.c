@@ -4,7 +4,6 @@
 /* test: procs */
 #include <goro.h>
 
-#include <fcntl.h>
 #include <pthread.h>
 
 #include "deadlock.h"

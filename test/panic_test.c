@@ -6,7 +6,6 @@
 /* test: leaks */
 #include <goro.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include "await.h"
 #include "test.h"

@@ -2,10 +2,8 @@
 #include "test.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <goro.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 

@@ -6,7 +6,6 @@
  * that ends, or is over deeper on the stack than the look is.
  */
 /* test: procs */
-#include "reach.h"
 
 #include <goro.h>
 #include <pthread.h>

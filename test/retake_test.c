@@ -9,7 +9,6 @@
 #include <pthread.h>
 
 #include "atomic.h"
-#include "await.h"
 #include "test.h"
 
 enum { WORKERS = 8, TURNS = 20 };

@@ -5,7 +5,6 @@
 /* test: procs */
 #include <goro.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include "atomic.h"
 #include "await.h"

@@ -5,7 +5,6 @@
 /* test: procs */
 #include <fenv.h>
 #include <goro.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>

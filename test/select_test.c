@@ -1,5 +1,5 @@
 /*
- * select_test.c - select. docs/go-tests-chan.md says which of Go's own tests
+ * select_test.c - select. docs/go-tests.md says which of Go's own tests
  * each of these answers to.
  */
 /* test: procs */

@@ -5,9 +5,7 @@
 /* test: procs */
 #include <goro.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include "atomic.h"
 #include "await.h"

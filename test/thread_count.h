@@ -1,8 +1,8 @@
 /*
- * threads.h - how many threads the runtime has.
+ * thread_count.h - how many threads the runtime has.
  */
-#ifndef GORO_TEST_THREADS_H
-#define GORO_TEST_THREADS_H
+#ifndef GORO_TEST_THREAD_COUNT_H
+#define GORO_TEST_THREAD_COUNT_H
 
 #include "runtime.h"
 

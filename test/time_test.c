@@ -1,6 +1,6 @@
 /*
  * time_test.c - timers, tickers and functions run later, by the meaning of Go's
- * time/sleep_test.go and time/tick_test.go: docs/go-tests-time-ctx.md says which
+ * time/sleep_test.go and time/tick_test.go: docs/go-tests.md says which
  * test here answers to which there.
  *
  * The machine may be slow at any moment: what is asserted is that nothing comes

@@ -5,7 +5,6 @@
  * every function, frame pointer or not. The calls are kept real (not inlined,
  * not turned into jumps) by an empty asm after each.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,7 +4,6 @@
 /* test: procs */
 #include <goro.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include "atomic.h"
 #include "await.h"
