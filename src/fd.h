@@ -57,7 +57,8 @@ struct fd {
 	/* Under lock. */
 	uint8_t watched : 2,	/* NETPOLL_ bits that the poller watches */
 	        untried : 1,	/* who waits to read has not tried .. */
-	        listed : 1;	/* .. and it is on a P's list: */
+	        listed : 1,	/* .. and it is on a P's list: */
+	        since : 4;	/* .. by the clock of fd_guess.c */
 	uint32_t untried_link;	/* the next one's number + 1; the owner's of the list */
 	uint32_t epoch;		/* of the file that is watched; under lock */
 	struct lock lock;
@@ -132,6 +133,7 @@ void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
 /* ---------------------------------------- not even trying: fd_guess.c */
 
 #define FD_GUESS_AFTER 2
+#define SINCE_MASK 15	/* of fd.since */
 
 /* There is probably nothing to read: wait first (use.guessed). In user code. */
 bool fd_guess(struct fd *f);
@@ -142,6 +144,7 @@ bool fd_tried(struct fd *f, bool found);
 bool fd_guess_wait(struct m *mp, struct fd *f);
 /* Those who have not tried are to. In state RUNTIME, with a P. */
 void fd_guess_flush(struct m *mp);
+void fd_guess_late(struct m *mp);	/* .. those who have waited for long */
 /* The one of them that is to run, runnable; NULL: the poller is to be asked first .. */
 struct g *fd_guess_try(struct m *mp);
 /* .. and was; and it had tried in vain. The owner's of the P. */

@@ -12,7 +12,16 @@
  * kernel. So a wait without a try is only put off: the P keeps a list of the
  * descriptors (untried), and when it has nothing else to run, and the poller has
  * nothing either, it makes those ready that still wait, and they try (fd_guess_flush).
- * If the P never runs out of work, sysmon sees to it after a while (untried_due).
+ *
+ * Late
+ *
+ * A P that never runs out of work is told by sysmon now and then that it is time
+ * (untried_due), and makes those try that have waited for long (fd_guess_late). What is
+ * long depends on how long an answer takes: with a thousand connections that are all busy
+ * each waits for 15 ms, and if they were made to try after one they all would, in vain, for
+ * an event that comes anyway. So it is as long as it has to be for such tries to be a
+ * small part of all that the P does (adapt). A number that sysmon counts up, twice in that
+ * time, says for how long one has waited; four bits of it are noted with the descriptor.
  *
  * Trying first
  *
@@ -46,6 +55,20 @@
 #define TRY_ROW       8
 #define TRY_PAUSE_MIN 16
 #define TRY_PAUSE_MAX 4096
+
+/* How long one waits before it tries although its P does not run out of work: at least
+ * NETPOLL_LOAD_NS, and so many times twice as long. Longer if more than one switch in
+ * LATE_MANY was for that; less if after so many looks there were hardly any. */
+#define LATE_DOUBLINGS 6
+#define LATE_MANY      32
+#define LATE_FEW       256
+#define LATE_SOME      8
+#define LATE_LOOKS     16
+
+static uint32_t late_doublings;
+static uint32_t late_looks;	/* that found few, in a row */
+static uint32_t late_clock;	/* counted up twice in that time; sysmon's */
+static int64_t late_clock_at;	/* when it last was; sysmon's */
 
 /* Goroutines that were stopped wait in the bound queue: among those who compute, what
  * is put off may wait long. */
@@ -105,6 +128,7 @@ bool fd_guess_wait(struct m *mp, struct fd *f)
 	if (f->waiters[FD_READ].first)
 		return false;
 	f->untried = 1;
+	f->since = load_relaxed(&late_clock) & SINCE_MASK;
 	if (!f->listed)
 		f->listed = 1;
 	else if (mp->p->untried == f)	/* those who waited before it come first now */
@@ -115,33 +139,82 @@ bool fd_guess_wait(struct m *mp, struct fd *f)
 	return true;
 }
 
-static void collect(struct fd *f, struct ready_list *list)
+/* lock held. It came since the last but one count of the clock. */
+static bool is_new(const struct fd *f)
 {
-	lock_acquire(&f->lock);
-	f->listed = 0;
-	if (f->untried)
-		fd_take_off_first(f, FD_READ, list);
-	lock_release(&f->lock);
+	return ((load_relaxed(&late_clock) - f->since) & SINCE_MASK) < 2;
 }
 
-void fd_guess_flush(struct m *mp)
+/* Who waits for f is to try, if it has not. False: it is too early for that. */
+static bool collect(struct fd *f, bool even_new, struct ready_list *list)
+{
+	bool leave;
+
+	lock_acquire(&f->lock);
+	leave = f->untried && !even_new && is_new(f);
+	if (!leave)
+		f->listed = 0;
+	if (!leave && f->untried)
+		fd_take_off_first(f, FD_READ, list);
+	lock_release(&f->lock);
+	return !leave;
+}
+
+/* How many are to try now. */
+static uint32_t look_through(struct m *mp, bool even_new)
 {
 	struct ready_list list = { NULL, NULL };
 	struct fd *f = mp->p->untried, *next;
+	uint32_t n = 0;
 
 	store_relaxed(&mp->p->untried, NULL);
 	store_relaxed(&mp->p->untried_due, 0);
 	count_up(&mp->p->untried_turn, 1);
 	for (; f; f = next) {
 		next = list_next(f);		/* before it can be listed again */
-		collect(f, &list);
+		if (!collect(f, even_new, &list))
+			list_put(mp->p, f);
 	}
-	for (struct g *gp = list.head, *after; gp; gp = after) {
+	for (struct g *gp = list.head, *after; gp; gp = after, n++) {
 		after = gp->link;
 		gp->link = NULL;
 		if (g_make_runnable(mp, gp))
 			runq_put_woken(mp->p, gp);
 	}
+	return n;
+}
+
+void fd_guess_flush(struct m *mp)
+{
+	look_through(mp, true);
+}
+
+/* So many were made to try, of so many who ran. (Ps that do this at the same time may
+ * undo each other's change: it will be made again.) */
+static void adapt(uint32_t n, uint64_t ran)
+{
+	uint32_t doublings = load_relaxed(&late_doublings);
+	uint32_t looks = load_relaxed(&late_looks) + 1;
+
+	if (n > LATE_SOME + ran / LATE_MANY) {
+		looks = 0;
+		doublings += doublings < LATE_DOUBLINGS;
+	} else if (n > LATE_SOME + ran / LATE_FEW) {
+		looks = 0;
+	} else if (looks >= LATE_LOOKS) {
+		looks = 0;
+		doublings -= doublings > 0;
+	}
+	store_relaxed(&late_doublings, doublings);
+	store_relaxed(&late_looks, looks);
+}
+
+void fd_guess_late(struct m *mp)
+{
+	uint64_t switches = mp->p->count.switches;
+
+	adapt(look_through(mp, false), switches - mp->p->untried_switches);
+	mp->p->untried_switches = switches;
 }
 
 /* The first that still waits, off the list; NULL: none. */
@@ -152,7 +225,7 @@ static struct g *take_first(struct p *pp)
 
 	while (!list.head && (f = pp->untried)) {
 		store_relaxed(&pp->untried, list_next(f));
-		collect(f, &list);
+		collect(f, true, &list);
 	}
 	return list.head;
 }
@@ -208,12 +281,17 @@ void fd_guess_move(struct p *from, struct p *to)
 
 void fd_guess_watch(struct p *pp, int64_t now)
 {
+	int64_t late = (int64_t)NETPOLL_LOAD_NS << load_relaxed(&late_doublings);
 	uint32_t turn = load_relaxed(&pp->untried_turn);
 
+	if (now - late_clock_at >= late / 2) {
+		late_clock_at = now;
+		count_up(&late_clock, 1);
+	}
 	if (!load_relaxed(&pp->untried) || turn != pp->seen_untried_turn) {
 		pp->seen_untried_turn = turn;
 		pp->seen_untried_at = now;
-	} else if (now - pp->seen_untried_at >= NETPOLL_LOAD_NS) {
+	} else if (now - pp->seen_untried_at >= late) {
 		store_relaxed(&pp->untried_due, 1);
 	}
 }

@@ -153,7 +153,7 @@ static __attribute__((noinline)) void see_to_due(struct m *mp)
 {
 	timers_run(mp, mp->p, 0);
 	if (load_relaxed(&mp->p->untried_due))
-		fd_guess_flush(mp);
+		fd_guess_late(mp);
 }
 
 /* A goroutine that leaves may hold a lock, of what it waits for, until its stack
@@ -433,7 +433,7 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		if (unlikely(netpoll_due()) && (gp = netpoll_look(mp)))
 			return gp;
 		if (unlikely(load_relaxed(&mp->p->untried_due)))
-			fd_guess_flush(mp);
+			fd_guess_late(mp);
 		if ((gp = runq_get(mp->p, inherit)) || (gp = fd_guess_try(mp)) ||
 		    (gp = netpoll_look(mp)) || (gp = take_untried(mp)) || (gp = take_global(mp->p)))
 			return gp;

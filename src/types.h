@@ -382,6 +382,7 @@ struct p {
 	struct fd *untried, *untried_last;
 	uint32_t untried_turn;	/* how often they were seen to */
 	uint32_t untried_due;	/* sysmon: it is time */
+	uint64_t untried_switches;	/* count.switches when it last was */
 	uint32_t try_left;	/* tries before the poller is asked .. */
 	uint32_t try_pause, try_pause_last;	/* .. and looks before there are any */
 

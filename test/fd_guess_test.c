@@ -120,6 +120,65 @@ static void beside(void (*other)(goro_waitgroup *), int rounds)
 GO_TEST(beside_those_who_yield) { beside(yielder, 100); }
 GO_TEST(beside_hogs) { beside(hog, 20); }
 
+static int read_now;
+
+static void read_guessing(int fd)
+{
+	char c;
+
+	store_relaxed(&fd_at(fd)->quiet, FD_GUESS_AFTER);
+	CHECK_EQ(goro_read(fd, &c, 1), 1);
+	__atomic_add_fetch(&read_now, 1, __ATOMIC_RELAXED);
+}
+
+static void look_for_late(void)
+{
+	struct m *mp = rt_enter();
+
+	fd_guess_late(mp);
+	rt_exit(mp);
+}
+
+/* Who waits for an answer is not made to try before it has waited for a while .. */
+GO_TEST(who_just_came_is_not_late)
+{
+	bool left = false;
+	int fd[2];
+
+	goro_gomaxprocs(1);
+	net_pair(fd);
+	for (int i = 0; i < 1000 && !left; i++) {
+		go(read_guessing, fd[0]);
+		goro_gosched();
+		look_for_late();
+		left = fd_at(fd[0])->untried;
+		CHECK_EQ(goro_write(fd[1], "x", 1), 1);
+		while (__atomic_load_n(&read_now, __ATOMIC_RELAXED) <= i)
+			goro_gosched();
+	}
+	CHECK(left);
+	net_close(fd);
+}
+
+/* .. but then it is, and not only once. */
+GO_TEST(who_has_waited_is_late)
+{
+	int fd[2];
+
+	goro_gomaxprocs(1);
+	net_pair(fd);
+	for (int i = 0; i < 20; i++) {
+		go(read_guessing, fd[0]);
+		goro_gosched();
+		while (fd_at(fd[0])->untried)
+			goro_gosched();
+		CHECK_EQ(goro_write(fd[1], "x", 1), 1);
+		while (__atomic_load_n(&read_now, __ATOMIC_RELAXED) <= i)
+			goro_gosched();
+	}
+	net_close(fd);
+}
+
 /* A wrong guess is found out: who streams is not made to wait every time. */
 GO_TEST(a_stream_is_not_guessed)
 {
