@@ -107,6 +107,31 @@ struct fd *fd_at(int fd)
 	return c + (unsigned)fd % CHUNK_FDS;
 }
 
+/* NULL: nothing is known of it. */
+static struct fd *known_at(int fd)
+{
+	unsigned i = (unsigned)fd / CHUNK_FDS;
+	struct fd *c = likely(i < CHUNKS) ? load_acquire(&chunks[i]) : NULL;
+
+	return c ? c + (unsigned)fd % CHUNK_FDS : NULL;
+}
+
+void fd_prefetch(int fd)
+{
+	__builtin_prefetch(known_at(fd), 1);
+}
+
+void fd_prefetch_waiter(int fd)
+{
+	struct fd *f = known_at(fd);
+	struct waiter *w = f ? load_relaxed(&f->waiters[FD_READ].first) : NULL;
+
+	if (!w)
+		return;
+	__builtin_prefetch(w, 1);
+	__builtin_prefetch((char *)w - offsetof(struct g, waiters[FD_READ]), 1);
+}
+
 struct fd_more *fd_more(struct fd *f)
 {
 	/* acquire: pairs with store_release below */

@@ -127,6 +127,10 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
  * instead of the descriptor's. */
 int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
 
+/* An event of that number is about to be seen to: it is brought into the cache; and who
+ * waits for it, once that was done for the descriptor. In state RUNTIME. */
+void fd_prefetch(int fd);
+void fd_prefetch_waiter(int fd);
 /* The poller's: appends to the list who waits for it. In state RUNTIME. */
 void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
 

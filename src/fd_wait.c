@@ -39,6 +39,7 @@
 #include "fd.h"
 #include "linger.h"
 #include "os.h"
+#include "runq.h"
 #include "runtime.h"
 
 /* lock held. What tells its events from those of files that had the number before. */
@@ -349,6 +350,8 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 	}
 	fd_enqueue(f, gp, what);
 	count_wait(mp, false);
+	if (likely(mp->p))
+		runq_prefetch(mp->p);
 	mp = park_until(mp, &f->lock, WAIT_IO, own, fire_own);
 	count_wait(mp, true);
 	r = gp->waiters[0].index;

@@ -321,6 +321,29 @@ void runq_put_next(struct p *pp, struct g *gp)
 		runq_put_woken(pp, old);
 }
 
+/* The frames from who called one of ours down to the switch, about. */
+#define PREFETCH_BYTES 512
+
+/* A thief may have taken it: what is read of it then is of no use, and does no harm. */
+TOOL_UNORDERED static const char *stack_of(const struct g *gp)
+{
+	return load_relaxed(&gp->context.sp);
+}
+
+void runq_prefetch(const struct p *pp)
+{
+	uint32_t h = load_relaxed(&pp->woken.head), n = load_relaxed(&pp->woken.tail) - h;
+	const char *sp;
+
+	if (n > 2)
+		__builtin_prefetch(load_relaxed(&pp->woken.slot[(h + 2) % CAP]), 1);
+	if (n < 2)
+		return;
+	sp = stack_of(load_relaxed(&pp->woken.slot[(h + 1) % CAP]));
+	for (int i = 0; i < PREFETCH_BYTES; i += CACHE_LINE)
+		__builtin_prefetch(sp + i, 1);
+}
+
 /* Running the oldest started goroutine opens another subtree beside the one that
  * is being walked, so that is done by the clock and not by the count. */
 static bool old_enough(int64_t *last)

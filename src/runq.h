@@ -11,6 +11,10 @@ void runq_put_next(struct p *pp, struct g *gp);	/* runs next; the last next is w
 /* Moves everything to the global queue. sched.lock held. */
 void runq_drain(struct p *pp);
 
+/* The caller is about to park, and one of the woken runs next, probably for as long as a few
+ * system calls take: what the one after it needs to go on is brought into the cache. */
+void runq_prefetch(const struct p *pp);
+
 /* Any thread. May say "not empty" of a queue that was just emptied, never the
  * other way about. */
 bool runq_empty(const struct p *pp);

@@ -38,6 +38,13 @@
 #define TOOL_TSAN 0
 #endif
 
+/* A function that looks at what others may be changing, and may be wrong. */
+#if TOOL_TSAN
+#define TOOL_UNORDERED __attribute__((noinline, no_sanitize("thread")))
+#else
+#define TOOL_UNORDERED
+#endif
+
 #if TOOL_ASAN
 
 void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
