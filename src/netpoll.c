@@ -32,7 +32,7 @@
  *	- sysmon, while no M waits there and nobody has looked for a millisecond (all
  *	  Ps run goroutines that do not end, or all Ms are in blocking calls), watches
  *	  the poller without taking events. If there are any it says so
- *	  (netpoll.due), and each M looks before it picks its next goroutine; and it
+ *	  (sched.poll_due), and each M looks before it picks its next goroutine; and it
  *	  makes a P pick one, as for a goroutine that waits in its queue (retake.c).
  * At most one M looks at a time, and none while another waits in the poller. Who
  * looks takes a batch and puts it in its own queue, in order; the others are
@@ -108,7 +108,7 @@ void ready_list_put(struct ready_list *list, struct g *gp)
 static void looked(void)
 {
 	store_relaxed(&netpoll.looked_at, os_now());
-	store_relaxed(&netpoll.due, 0);
+	store_relaxed(&sched.poll_due, 0);
 	store_relaxed(&pending, 0);
 }
 
@@ -207,7 +207,7 @@ struct g *netpoll_look(struct m *mp)
 	if (!netpoll_on())
 		return NULL;
 	if (load_relaxed(&netpoll.sleeper)) {
-		store_relaxed(&netpoll.due, 0);
+		store_relaxed(&sched.poll_due, 0);
 		return NULL;
 	}
 	if (load_relaxed(&netpoll.looking) || exchange_acquire(&netpoll.looking, 1))
@@ -264,7 +264,7 @@ void netpoll_watch_sleep(struct note *note, int64_t ns)
 	store_seqcst(&watcher, note);
 	if (load_seqcst(&note->word) == 0 && netpoll_watch(ns)) {
 		store_relaxed(&pending, 1);
-		store_seqcst(&netpoll.due, 1);
+		store_seqcst(&sched.poll_due, 1);
 		wake();
 	}
 	store_seqcst(&watcher, NULL);

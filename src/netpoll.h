@@ -10,10 +10,7 @@
 
 #include "atomic.h"
 #include "config.h"
-
-struct g;
-struct m;
-struct note;
+#include "types.h"
 
 /* What a descriptor is watched for, and what an event says. */
 enum {
@@ -57,7 +54,6 @@ extern struct netpoll {
 	uint32_t on;		/* a descriptor was watched at some time */
 	uint32_t looking;	/* somebody looks, without waiting */
 	struct note *sleeper;	/* who waits for events, by its note; NULL: nobody */
-	uint32_t due;		/* somebody is to look before it runs anything else */
 	int64_t looked_at;	/* when somebody last looked, or stopped waiting */
 } netpoll;
 
@@ -70,7 +66,7 @@ static inline bool netpoll_on(void)
 /* Somebody is to look before the next goroutine runs. */
 static inline bool netpoll_due(void)
 {
-	return load_relaxed(&netpoll.due);
+	return load_relaxed(&sched.poll_due);
 }
 
 /* Before the first netpoll_add; may be called again. 0 or -errno. In state

@@ -120,14 +120,32 @@ static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp,
 	return mp;
 }
 
+/* What sched.heed is for: one look for all of it. */
+static inline bool heed(void)
+{
+	return unlikely(load_relaxed(&sched.heed));
+}
+
+/* .. if there is anything: only the scheduler context sees to it. */
+static __attribute__((noinline, cold)) bool goes_to_loop(void)
+{
+	return load_relaxed(&sched.stopping) || netpoll_due();
+}
+
+/* The same, of one that leaves. */
+static __attribute__((noinline, cold)) bool leaves_to_loop(struct m *mp, struct g *gp)
+{
+	if (trace_on() && load_relaxed(&gp->status) == G_WAITING)
+		trace_go_block(mp, gp);
+	return goes_to_loop();
+}
+
 /* The next in our own queues, if it can be switched to from here. One that is
  * locked to another thread is left for the scheduler context. */
 static inline __attribute__((always_inline)) struct g *pick_local(struct m *mp, bool *inherit)
 {
 	struct g *next;
 
-	if (unlikely(load_relaxed(&sched.stopping) || netpoll_due()))
-		return NULL;
 	next = runq_get(mp->p, inherit);
 	if (next && unlikely(next->locked_m)) {
 		mp->pick = next;
@@ -167,9 +185,8 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
-	if (trace_on() && load_relaxed(&gp->status) == G_WAITING)
-		trace_go_block(mp, gp);
-	if (likely(mp->p && !gp->locked_m) && !(timers_turn(mp) && anything_due(mp->p)))
+	if (!(heed() && leaves_to_loop(mp, gp)) && likely(mp->p && !gp->locked_m) &&
+	    !(timers_turn(mp) && anything_due(mp->p)))
 		next = pick_local(mp, &inherit);
 	return switch_from(mp, gp, next, inherit);
 }
@@ -183,7 +200,7 @@ _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
 	mp->after_g = gp;
 	if (timers_turn(mp))
 		see_to_due(mp);
-	if (likely(!mp->ending))
+	if (likely(!mp->ending) && !(heed() && goes_to_loop()))
 		next = pick_local(mp, &inherit);
 	if (likely(next)) {
 		set_running(mp, next, inherit);
@@ -237,13 +254,12 @@ static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 	if (unlikely(gp->locked_m || globq_length() != 0))
 		return sched_yield_global(mp);
 	latency_ready(mp->p, gp);
-	if (unlikely(load_relaxed(&sched.stopping) || netpoll_due()) ||
-	    unlikely(!(next = runq_rotate(mp->p, gp)))) {
+	if (heed() || unlikely(!(next = runq_rotate(mp->p, gp)))) {
 		if (timers_turn(mp))
 			see_to_due(mp);
 		runq_put_woken(mp->p, gp);
 		linger();
-		next = pick_local(mp, &inherit);
+		next = heed() && goes_to_loop() ? NULL : pick_local(mp, &inherit);
 		if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
 			return mp;
 	}

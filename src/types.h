@@ -479,9 +479,16 @@ struct sched {
 	/* Atomic. */
 	_Alignas(CACHE_LINE) int spinning;	/* Ms looking for work */
 	uint32_t need_spinning;
-	uint32_t stopping;	/* the world is to stop: Ms give their Ps up */
-	uint32_t tracing;	/* events are recorded; changes while the world is stopped,
-				 * under lock */
+	union {
+		uint32_t heed;	/* one of these: a switch goes the slow way */
+		struct {
+			uint8_t stopping;	/* the world is to stop: Ms give their Ps up */
+			uint8_t tracing;	/* events are recorded; changes while the world
+						 * is stopped, under lock */
+			uint8_t poll_due;	/* somebody is to look at the poller before it
+						 * runs anything else */
+		};
+	};
 	int taken;		/* Ms that lost their P in user code and do not know yet */
 	int foreign_parked;	/* plain threads asleep in a call of ours */
 	uint32_t foreign_moves;	/* how often one went to sleep or was woken */
