@@ -148,20 +148,30 @@ static __attribute__((noinline)) void gfree_overflow(struct p *pp)
 	pool_put_list(&pools[head->stack_class], head, tail, n);
 }
 
-void g_put(struct m *mp, struct g *gp)
+static __attribute__((noinline)) void put_slow(struct g *gp)
+{
+	pool_put_list(&pools[gp->stack_class], gp, gp, 1);
+}
+
+static inline void put(struct m *mp, struct g *gp)
 {
 	struct p *pp = mp->p;
 
 	check(gp->status == G_DEAD);
 	tool_fiber_end(&gp->tool);
 	if (unlikely(!pp || gp->stack_class != stack_default_class)) {
-		pool_put_list(&pools[gp->stack_class], gp, gp, 1);
+		put_slow(gp);
 		return;
 	}
 	gp->link = pp->gfree;
 	pp->gfree = gp;
 	if (unlikely(++pp->gfree_n > P_GFREE_MAX))
 		gfree_overflow(pp);
+}
+
+void g_put(struct m *mp, struct g *gp)
+{
+	put(mp, gp);
 }
 
 /* ------------------------------------------------------- giving stacks back */
@@ -229,15 +239,18 @@ void g_init(void)
 
 /* ------------------------------------------------------------ start and end */
 
-static uint64_t id_take(struct p *pp)
+static __attribute__((noinline)) uint64_t id_take_slow(struct p *pp)
 {
-	if (unlikely(!pp))
+	if (!pp)
 		return fetch_add_relaxed(&sched.id_next, 1) + 1;
-	if (unlikely(pp->id_next == pp->id_end)) {
-		pp->id_next = fetch_add_relaxed(&sched.id_next, ID_BATCH) + 1;
-		pp->id_end = pp->id_next + ID_BATCH;
-	}
+	pp->id_next = fetch_add_relaxed(&sched.id_next, ID_BATCH) + 1;
+	pp->id_end = pp->id_next + ID_BATCH;
 	return pp->id_next++;
+}
+
+static inline uint64_t id_take(struct p *pp)
+{
+	return likely(pp && pp->id_next != pp->id_end) ? pp->id_next++ : id_take_slow(pp);
 }
 
 /* fn, arg and what differs from the default are set; gp is nobody else's yet. */
@@ -246,7 +259,7 @@ static inline __attribute__((always_inline)) void launch(struct m *mp, struct g 
 	struct p *pp = mp->p;
 
 	gp->id = id_take(pp);
-	gp->parent_id = mp->curg && !mp->is_foreign ? mp->curg->id : 0;
+	gp->parent_id = mp->curg ? mp->curg->id : 0;	/* plain threads have none */
 	gp->created_at = caller;
 	context_make(&gp->context, gp->stack_hi);
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
@@ -328,7 +341,7 @@ static void after_end(struct m *mp, struct g *gp)
 {
 	store_relaxed(&gp->status, G_DEAD);
 	gp->stack_hi = (char *)gp;
-	g_put(mp, gp);
+	put(mp, gp);
 }
 
 /* What few goroutines have: most of it in user code. The mark goes last, back in the
@@ -363,12 +376,10 @@ static __attribute__((noinline)) void end_locked(struct m *mp, struct g *gp)
 	mp->ending = true;
 }
 
-_Noreturn void g_end(void)
+_Noreturn void g_end(struct g *gp)
 {
-	struct g *gp = m_self()->curg;
-	struct m *mp;
+	struct m *mp = rt_enter();
 
-	mp = rt_enter();
 	if (unlikely(load_relaxed(&gp->untidy)))
 		mp = tidy_up(mp, gp);
 	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
@@ -394,5 +405,5 @@ _Noreturn __attribute__((used)) void g_start(struct m *mp)
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);
 	if (unlikely(gp->defers != NULL))
 		panic_run_defers(gp, NULL);
-	g_end();
+	g_end(gp);
 }

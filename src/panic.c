@@ -226,7 +226,7 @@ static _Noreturn void goexit_continue(struct g *gp)
 	free_panics(gp, NULL, NULL);	/* whose defers called goexit: they are over */
 	if (gp->is_foreign)
 		pthread_exit(NULL);
-	g_end();
+	g_end(gp);
 }
 
 _Noreturn void goro_goexit(void)
