@@ -141,9 +141,17 @@ void m_recall_p(struct m *to, struct p *pp)
 	struct p *sent = pp;
 
 	lock_acquire(&sched.lock);
-	/* Until it has its P it is at rest, so locked_g stands. */
+	/* acquire: what the M is; pairs with m_hand_p. Until it has its P it is at rest, so
+	 * locked_g stands. */
 	if (load_relaxed(&sched.stopping) || !cas_acqrel(&to->next_p, &sent, NULL)) {
 		lock_release(&sched.lock);
+		return;
+	}
+	if (!to->locked_g) {
+		/* It had its P long ago, for somebody it brought, and the same P was sent
+		 * to it again, as to any other. */
+		lock_release(&sched.lock);
+		m_hand_p(to, pp);
 		return;
 	}
 	sched.idle_m_locked++;

@@ -98,6 +98,19 @@ TEST(a_process_whose_goroutines_are_all_parked_is_at_rest)
 	some_life();
 }
 
+/* sysmon saw a P on its way to an M with a goroutine of its own, and was held up; meanwhile
+ * the M has had it, and it is on its way there again, as to an idle one. */
+TEST(a_p_is_not_called_back_from_one_that_waits_for_any_work)
+{
+	static struct m to;
+	static struct p pp;
+
+	m_hand_p(&to, &pp);
+	m_recall_p(&to, &pp);
+	CHECK(load_relaxed(&to.next_p) == &pp);
+	CHECK(m_await_p(&to) == &pp);
+}
+
 /* ------------------------------------------------------------ idle threads */
 
 static int inside;
