@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "evacuate.h"
 #include "os.h"
 #include "runtime.h"
 #include "stack.h"
@@ -125,7 +126,7 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	else
 		print_fault(&pr, f, info, regs.reg[UNWIND_PC]);
 	print_flush(&pr);
-	if (dump_level != DUMP_NONE) {
+	if (dump_level != DUMP_NONE && !evacuate_is_server()) {
 		backtrace_regs(&bt, &regs, gp, mp);
 		if (!overflow)
 			print_str(&pr, "\n");
@@ -167,14 +168,18 @@ static void on_quit(int sig, siginfo_t *info, void *uc)
 	_exit(2);
 }
 
+void fault_unmask(sigset_t *mask)
+{
+	for (size_t i = 0; i < FAULTS; i++)
+		sigdelset(mask, faults[i].sig);
+}
+
 static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigaction *old)
 {
 	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 
 	sigfillset(&sa.sa_mask);
-	/* A fault inside the handler must come, not wait. */
-	for (size_t i = 0; i < FAULTS; i++)
-		sigdelset(&sa.sa_mask, faults[i].sig);
+	fault_unmask(&sa.sa_mask);
 	sigdelset(&sa.sa_mask, SIG_PREEMPT);
 	sigaction(sig, &sa, old);
 }

@@ -4,6 +4,11 @@
 #ifndef GORO_FAULT_H
 #define GORO_FAULT_H
 
+#include <signal.h>
+
 void fault_init(void);
+/* Takes out of a handler's mask what must come at once, not wait: the system ends a process
+ * without a word that has a fault blocked. */
+void fault_unmask(sigset_t *mask);
 
 #endif

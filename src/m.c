@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "evacuate.h"
+#include "fault.h"
 #include "limit.h"
 #include "mem.h"
 #include "os.h"
@@ -177,13 +178,14 @@ static int thread_make(void *(*fn)(void *), void *arg)
 	return error;
 }
 
-/* With all signals blocked: they are not for our threads. */
+/* With all signals blocked, except for faults: they are not for our threads. */
 int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int error;
 
 	sigfillset(&all);
+	fault_unmask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = thread_make(fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

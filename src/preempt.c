@@ -38,6 +38,7 @@
 
 #include "backtrace.h"
 #include "convoy.h"
+#include "fault.h"
 #include "latency.h"
 #include "netpoll.h"
 #include "os.h"
@@ -343,6 +344,7 @@ void preempt_thread_end(struct m *mp)
 
 	(void)mp;
 	sigfillset(&all);
+	fault_unmask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	sigaltstack(&off, NULL);
 }

@@ -33,6 +33,7 @@
 
 #include "atomic.h"
 #include "config.h"
+#include "fault.h"
 
 /* ------------------------------------------------------------- in digits */
 
@@ -206,6 +207,7 @@ static int thread_start(struct lookup *l)
 	int error;
 
 	sigfillset(&all);
+	fault_unmask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&thread, NULL, lookup_thread, l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -8,6 +8,7 @@
 #include "sigchain.h"
 
 #include "atomic.h"
+#include "fault.h"
 #include "mem.h"
 #include "os.h"
 #include "throw.h"
@@ -62,6 +63,7 @@ void sigchain_install(struct sigchain *c, const struct os_action *action)
 	};
 
 	sigfillset(&sa.sa_mask);
+	fault_unmask(&sa.sa_mask);
 	note_program(c, action);
 	sigaction(c->sig, &sa, NULL);
 	if (c->direct) {

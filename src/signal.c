@@ -57,6 +57,7 @@
 #include <stdlib.h>
 
 #include "chan.h"
+#include "fault.h"
 #include "os.h"
 #include "runtime.h"
 
@@ -185,6 +186,7 @@ static void take_asked(void)
 	sigset_t mask;
 
 	sigfillset(&mask);
+	fault_unmask(&mask);
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (set & BIT(sig))
 			sigdelset(&mask, sig);

@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "atomic.h"
 #include "await.h"
 #include "child.h"
+#include "runtime.h"
 #include "test.h"
 
 static void begins_with(const char *text)
@@ -382,6 +384,47 @@ TEST(a_fault_in_a_plain_thread)
 	CHECK_EQ(o.signal, SIGSEGV);
 	CHECK_CONTAINS(o.err, "[signal SIGSEGV: ");
 	CHECK_CONTAINS(o.err, "write_to_null(...)\n\t");
+}
+
+static void on_urgent(int sig)
+{
+	(void)sig;
+	write_to_null();
+}
+
+/* Ours calls the program's, with all other signals blocked. */
+static void fault_in_handler(void)
+{
+	signal(SIGURG, on_urgent);
+	goro_sleep(50 * GORO_MILLISECOND);	/* sysmon puts ours in front again */
+	go(receive_for_ever);
+	for (;;)
+		raise(SIGURG);
+}
+
+TEST(a_fault_in_a_signal_handler)
+{
+	not_with_asan();
+	run(fault_in_handler);
+	CHECK_EQ(o.signal, SIGSEGV);
+	CHECK_CONTAINS(o.err, "[signal SIGSEGV: ");
+	CHECK_CONTAINS(o.err, "write_to_null(...)\n\t");
+}
+
+/* One of the runtime's own threads, which takes no signals. */
+static void fault_in_sysmon(void)
+{
+	sched.all_p = (struct p **)8;
+	for (;;)
+		usleep(1000);
+}
+
+TEST(a_fault_of_the_runtime_itself)
+{
+	not_with_asan();
+	run(fault_in_sysmon);
+	CHECK_EQ(o.signal, SIGSEGV);
+	CHECK_CONTAINS(o.err, "[signal SIGSEGV: ");
 }
 
 static void signal_from_outside(void)
