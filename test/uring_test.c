@@ -274,7 +274,7 @@ static void thousand_readers(void)
 		}
 		goro_waitgroup_wait(&wg);
 	}
-	if (most > 300 + goro_gomaxprocs(0))
+	if (most > 400 + goro_gomaxprocs(0))
 		FAIL("%d threads", most);
 	goro_close(fd);
 }
