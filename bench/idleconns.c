@@ -15,7 +15,7 @@
 
 #define MAX_CONNS 10000
 #define SPARE_FDS 100
-#define IDLE_NS   (12 * GORO_SECOND)
+#define IDLE_NS   (6 * GORO_SECOND)
 
 static goro_waitgroup ended;
 

@@ -213,7 +213,7 @@
 
 /* Goroutines that wait are looked at this often; one that waits since the last look may
  * have its stack evacuated. See evacuate.c. */
-#define EVACUATE_LOOK_NS    5000000000LL
+#define EVACUATE_LOOK_NS    2000000000LL
 /* .. where there are so many stacks that it is worth a thread. */
 #define EVACUATE_MIN_STACKS 2048
 /* Stacks whose faults are watched for together: few enough that those who run meet few

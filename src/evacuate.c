@@ -347,7 +347,9 @@ void evacuate_start_if_wanted(void)
 
 static bool is_wanted(void)
 {
-	return debug.evacuate >= 0 && (debug.evacuate > 0 || stack_begun() >= EVACUATE_MIN_STACKS);
+	int ms = load_relaxed(&debug.evacuate);
+
+	return ms >= 0 && (ms > 0 || stack_begun() >= EVACUATE_MIN_STACKS);
 }
 
 void evacuate_notice(void)

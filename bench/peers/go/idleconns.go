@@ -12,7 +12,7 @@ import (
 const (
 	maxConns = 10000
 	spareFds = 100
-	idleTime = 12 * time.Second
+	idleTime = 6 * time.Second
 )
 
 // As many as descriptors allow, two for each. (Go raises the limit by itself.)
