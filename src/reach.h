@@ -1,5 +1,5 @@
 /*
- * reach.h - goroutines that wait for what nobody can reach. Defined in reach.c.
+ * reach.h - goroutines that wait for what nobody can reach. Defined in reach.c, and reach_threads.c.
  */
 #ifndef GORO_REACH_H
 #define GORO_REACH_H
