@@ -616,6 +616,7 @@ CALL_TEST(pause_)
 	int tid = (int)syscall(SYS_gettid);
 
 	signal(SIGUSR1, on_usr1);
+	store_relaxed(&paused, 0);
 	later_start(&l, ns, send_usr1_until_paused, &tid);
 	CHECK_ERRNO(pause(), EINTR);
 	store_relaxed(&paused, 1);
