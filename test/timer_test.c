@@ -199,7 +199,7 @@ GO_TEST(one_of_many_sleepers_that_computes_holds_up_nobody)
 		SKIP("one CPU");
 	if (TOOL_ASAN || TOOL_TSAN)
 		SKIP("too slow for what is measured");
-	for (int try = 0; try < 8 && least >= 5 * MS; try++) {
+	for (int try = 0; try < 40 && least >= 5 * MS; try++) {	/* the CPUs may be others' for a while */
 		int64_t latest = dense_round(30);
 
 		if (latest < least)
