@@ -69,7 +69,7 @@
 #define TIMERS_DENSE   8
 #define TIMER_SLACK_NS 500000
 /* .. and sysmon looks this often whether they are run at all. */
-#define SYSMON_DENSE_NS 500000
+#define SYSMON_DENSE_NS 1000000
 
 /* The stack of a thread of ours runs the scheduler loop and nothing of the program's. */
 #define M_STACK_BYTES (256 << 10)

@@ -62,6 +62,16 @@ static inline size_t globq_length(void)
 	return load_relaxed(&sched.queued);
 }
 
+/* Fetches what gp comes back to when it runs; or something else, if it is not at rest. */
+#define WAKE_LINES 3		/* of its stack, that it needs to get back to its caller */
+static inline void g_fetch_stack(const struct g *gp)
+{
+	const char *sp = (const char *)load_relaxed(&gp->context.sp);
+
+	for (int line = 0; line < WAKE_LINES; line++)
+		__builtin_prefetch(sp + line * CACHE_LINE);
+}
+
 /* Visits 0..n-1 once each, from a random start, by a random stride that has no
  * divisor in common with n. */
 struct steal_order {

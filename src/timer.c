@@ -61,8 +61,8 @@ struct timer_entry {
 };
 #define SLEEP 1
 
-#define WAKE_LINES 3		/* of its stack, that it needs to get back to its caller */
-#define SLEEPS_TOGETHER 16	/* as many misses as a CPU has under way, about */
+#define SLEEPS_TOGETHER 32	/* as many misses as a CPU has under way, and some */
+#define NEAR_ENTRIES    4096	/* of a heap, that stay in a near cache */
 
 #define ARITY 4
 #define FIRST_SLOTS 64
@@ -111,21 +111,44 @@ static void sift_up(struct timers *ts, uint32_t i, struct timer_entry e)
 	entry_set(ts, i, e);
 }
 
-static uint32_t earliest_child(const struct timers *ts, uint32_t i)
+/* Of four, without branches: which one it is cannot be foretold. */
+static inline uint32_t earliest_child(const struct timers *ts, uint32_t i)
 {
+	const struct timer_entry *e = ts->entry;
 	uint32_t first = i * ARITY + 1, best = first;
 
-	for (uint32_t c = first + 1; c < first + ARITY && c < ts->n; c++)
-		if (ts->entry[c].when < ts->entry[best].when)
+	_Static_assert(ARITY == 4, "timer: two pairs");
+	if (first + ARITY <= ts->n) {
+		uint32_t a = first + (e[first + 1].when < e[first].when);
+		uint32_t b = first + 2 + (e[first + 3].when < e[first + 2].when);
+
+		return e[b].when < e[a].when ? b : a;
+	}
+	for (uint32_t c = first + 1; c < ts->n; c++)
+		if (e[c].when < e[best].when)
 			best = c;
 	return best;
 }
 
+/* Those who will be looked at next are children of four, one of whom it will be. */
+static inline void fetch_grandchildren(const struct timers *ts, uint32_t i)
+{
+	uint32_t first = (i * ARITY + 1) * ARITY + 1;
+
+	for (uint32_t c = first; c < first + ARITY * ARITY; c += ARITY)
+		__builtin_prefetch(&ts->entry[c], 1);
+}
+
 static void sift_down(struct timers *ts, uint32_t i, struct timer_entry e)
 {
-	while (i * ARITY + 1 < ts->n) {
-		uint32_t c = earliest_child(ts, i);
+	bool large = ts->n > NEAR_ENTRIES;
 
+	while (i * ARITY + 1 < ts->n) {
+		uint32_t c;
+
+		if (large)
+			fetch_grandchildren(ts, i);
+		c = earliest_child(ts, i);
 		if (ts->entry[c].when >= e.when)
 			break;
 		entry_set(ts, i, ts->entry[c]);
@@ -325,9 +348,7 @@ static uint32_t take_due(struct timers *ts, int64_t now, struct timer_entry *due
 		if (!is_sleep(e) && n > 0)
 			break;
 		due[n++] = e;
-		if (is_sleep(e))
-			__builtin_prefetch(entry_g(e), 1);
-		else
+		if (!is_sleep(e))
 			store_relaxed(&entry_timer(e)->firing, 1);
 		heap_remove(ts, 0);
 		if (!is_sleep(e))
@@ -344,18 +365,20 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
-/* Those who slept go to the end of the queue. */
+/* Those who slept go to the end of the queue. They are fetched without anything in
+ * between: a prefetch waits for its translation, but a few beside each other wait together. */
 static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
 {
 	bool queued = false;
 
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(entry_g(due[i]), 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct g *gp = entry_g(due[i]);
 
 		if (!g_make_runnable(mp, gp))
 			continue;
-		for (int line = 0; line < WAKE_LINES; line++)
-			__builtin_prefetch((char *)gp->context.sp + line * CACHE_LINE);
+		g_fetch_stack(gp);
 		runq_put_woken(mp->p, gp);
 		queued = true;
 	}

@@ -436,9 +436,12 @@ struct p {
 
 /* ---------------------------------------------------------------- scheduler */
 
+struct gbatch;			/* see runq.c */
+
 struct gqueue {
-	struct g *head, *tail;
-	size_t n;		/* written under the lock, read without */
+	struct g *head, *tail;	/* those who came one by one, by link .. */
+	struct gbatch *batch, *last_batch;	/* .. and those who came together */
+	size_t n;		/* of both; written under the lock, read without */
 };
 
 /* A thread beyond those in use. Needed: all Ps are with threads that sleep in the
@@ -454,6 +457,7 @@ struct sched {
 	struct gqueue started;	/* .. those that were started and have not run, .. */
 	struct gqueue fresh, fresh_bound;	/* .. and those who just came: see runq.c */
 	size_t queued;		/* in all of them */
+	struct gbatch *free_batches;
 	uint32_t fresh_row;	/* how many who just came were picked in a row */
 	bool passed_over;	/* the first of bound, the last time */
 	uint64_t queue_seq;	/* turns given out */
