@@ -31,6 +31,7 @@
 #include "chan.h"
 #include "deadline.h"
 #include "os.h"
+#include "runq.h"
 
 /* A function that could not be started, for lack of memory, is tried again. */
 #define RETRY_NS (1 * GORO_MILLISECOND)
@@ -108,8 +109,25 @@ static void fire_send(struct m *mp, struct timer *timer, int64_t now)
 		start_again_unlock(mp, t, next_tick(t, now));
 	else
 		unlock_fired(t);
-	if (peer)
+	if (peer) {
+		g_fetch_stack(peer);
 		g_ready_in_order(mp, peer);
+	}
+}
+
+/* The channel, which is there as long as the timer waits, and then the goroutine that waits
+ * for it, if it does so outside of a select. */
+static void fetch_send(const struct timer *timer, int step)
+{
+	const goro_chan *c = timer_of((struct timer *)timer)->chan;
+	const struct waiter *w;
+
+	if (step == 0) {
+		__builtin_prefetch(c, 1);
+	} else if ((w = load_relaxed(&c->recvq.first))) {
+		__builtin_prefetch(w, 1);
+		__builtin_prefetch((const char *)w - offsetof(struct g, waiter), 1);
+	}
 }
 
 static void fire_call(struct m *mp, struct timer *timer, int64_t now)
@@ -209,6 +227,7 @@ static struct goro_timer *make_chan_timer(void)
 	if (!t)
 		return NULL;
 	t->timer.fire = fire_send;
+	t->timer.fetch = fetch_send;
 	t->lock = &t->chan->lock;
 	return t;
 }

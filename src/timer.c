@@ -13,6 +13,7 @@
  * new place is a write to memory that is nowhere near: of a hundred thousand each is in
  * no cache, and one that fires moves eight others.) Those that are due are taken several
  * at a time, and fetched together. The four children of an entry lie in one cache line.
+ * Timers are fired one at a time, but what the next will need is fetched ahead (fetch_due).
  *
  * Many timers
  *
@@ -62,6 +63,8 @@ struct timer_entry {
 #define SLEEP 1
 
 #define SLEEPS_TOGETHER 32	/* as many misses as a CPU has under way, and some */
+#define TIMERS_AHEAD    64
+#define FETCH_STEPS     2
 #define NEAR_ENTRIES    4096	/* of a heap, that stay in a near cache */
 
 #define ARITY 4
@@ -223,6 +226,23 @@ static void heap_remove(struct timers *ts, uint32_t i)
 		heap_replace(ts, i, last);
 	if (i == 0)
 		min_update(ts);
+}
+
+/* ts->lock held. Places of those who are due by then, as far as max, in no order: whoever
+ * is has a parent who is, too. */
+static uint32_t due_first(const struct timers *ts, int64_t by, uint32_t *due, uint32_t max)
+{
+	uint32_t n = ts->n > 0 && ts->entry[0].when <= by;
+
+	due[0] = 0;
+	for (uint32_t i = 0; i < n && n < max; i++) {
+		uint32_t first = due[i] * ARITY + 1;
+
+		for (uint32_t c = first; c < first + ARITY && c < ts->n && n < max; c++)
+			if (ts->entry[c].when <= by)
+				due[n++] = c;
+	}
+	return n;
 }
 
 /* ----------------------------------------------------------- start and stop */
@@ -388,10 +408,40 @@ static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t 
 	}
 }
 
+/* The timers among those who are due, as far as there is room: these are not in order. */
+static uint32_t look_ahead(const struct timers *ts, int64_t now, const struct timer **ahead)
+{
+	uint32_t due[TIMERS_AHEAD], n = due_first(ts, now, due, TIMERS_AHEAD), timers = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_sleep(ts->entry[due[i]]))
+			ahead[timers++] = entry_timer(ts->entry[due[i]]);
+	return timers;
+}
+
+/* Timers are taken and fired one by one; but if several are due, what they will look at is
+ * fetched together, step by step. How many. */
+static uint32_t fetch_due(struct timers *ts, int64_t now)
+{
+	const struct timer *ahead[TIMERS_AHEAD];
+	uint32_t n;
+
+	lock_acquire(&ts->lock);
+	n = look_ahead(ts, now, ahead);
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(ahead[i], 1);
+	for (int step = 0; step < FETCH_STEPS; step++)
+		for (uint32_t i = 0; i < n; i++)
+			if (ahead[i]->fetch)
+				ahead[i]->fetch(ahead[i], step);
+	lock_release(&ts->lock);
+	return n;
+}
+
 static uint32_t fire_due(struct m *mp, struct timers *ts, int64_t now)
 {
 	struct timer_entry due[SLEEPS_TOGETHER];
-	uint32_t n, all = 0;
+	uint32_t n, all = 0, ahead = 0;
 
 	while (load_relaxed(&ts->min_when) <= now && (n = take_due(ts, now, due))) {
 		all += n;
@@ -400,6 +450,8 @@ static uint32_t fire_due(struct m *mp, struct timers *ts, int64_t now)
 		} else {
 			struct timer *t = entry_timer(due[0]);
 
+			if (ahead-- == 0)
+				ahead = fetch_due(ts, now);
 			t->fire(mp, t, now);	/* which clears firing, as its last use of t */
 		}
 	}
@@ -449,20 +501,12 @@ static bool are_many(void)
 	return sum >= TIMERS_MANY;
 }
 
-/* How many are due by then, as far as TIMERS_DENSE: whoever is has a parent who is, too. */
 static uint32_t count_due(struct timers *ts, int64_t by)
 {
-	uint32_t due[TIMERS_DENSE] = { 0 }, n;
+	uint32_t due[TIMERS_DENSE], n;
 
 	lock_acquire(&ts->lock);
-	n = ts->n > 0 && ts->entry[0].when <= by;
-	for (uint32_t i = 0; i < n && n < TIMERS_DENSE; i++) {
-		uint32_t first = due[i] * ARITY + 1;
-
-		for (uint32_t c = first; c < first + ARITY && c < ts->n && n < TIMERS_DENSE; c++)
-			if (ts->entry[c].when <= by)
-				due[n++] = c;
-	}
+	n = due_first(ts, by, due, TIMERS_DENSE);
 	lock_release(&ts->lock);
 	return n;
 }

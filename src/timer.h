@@ -36,6 +36,9 @@ static inline int64_t soonest(int64_t a, int64_t b)
 struct timer {
 	int64_t when;		/* while it waits: under the heap's lock */
 	void (*fire)(struct m *mp, struct timer *t, int64_t now);
+	/* NULL, or prefetches what fire will look at: first what t points to, then, in the
+	 * next step, what that does. While t waits, under the heap's lock. */
+	void (*fetch)(const struct timer *t, int step);
 	struct timers *heap;	/* where it waits; NULL: nowhere */
 	uint32_t index;		/* in the heap */
 	uint32_t firing;	/* fire is being called */

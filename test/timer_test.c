@@ -273,6 +273,41 @@ GO_TEST(stops_anywhere_in_the_heap)
 	AWAIT(load_seqcst(&fired) == left);
 }
 
+static int64_t slack(int64_t next)
+{
+	struct m *mp = rt_enter();
+	int64_t ns = timers_slack(next);
+
+	rt_exit(mp);
+	return ns;
+}
+
+/* It matters how many are due soon after the first, not how many there are. */
+GO_TEST(only_dense_timers_are_gathered)
+{
+	static struct timer many[TIMERS_MANY], soon[TIMERS_DENSE];
+	struct timer *last = &soon[TIMERS_DENSE - 1];
+	int64_t at = goro_now() + HOUR;
+
+	for (int i = 0; i < TIMERS_DENSE; i++)
+		start(&soon[i], at + i * 1000);
+	CHECK_EQ(slack(at), 0);
+	for (int i = 0; i < TIMERS_MANY; i++)
+		start(&many[i], at + HOUR + i * 7919 % TIMERS_MANY * MS);
+	CHECK_EQ(slack(at), TIMER_SLACK_NS);
+	stop(last);
+	CHECK_EQ(slack(at), 0);
+	start(last, at + TIMER_SLACK_NS + 1);
+	CHECK_EQ(slack(at), 0);
+	stop(last);
+	start(last, at + TIMER_SLACK_NS);
+	CHECK_EQ(slack(at), TIMER_SLACK_NS);
+	for (int i = 0; i < TIMERS_DENSE; i++)
+		stop(&soon[i]);
+	for (int i = 0; i < TIMERS_MANY; i++)
+		stop(&many[i]);
+}
+
 static void start_and_stop(unsigned seed, goro_waitgroup *wg)
 {
 	int n = 0, in_time = 0;
