@@ -237,7 +237,9 @@ static bool program_idle(void)
 
 static int64_t look_interval(void)
 {
-	return debug.evacuate > 0 ? debug.evacuate * INT64_C(1000000) : EVACUATE_LOOK_NS;
+	int ms = load_relaxed(&debug.evacuate);
+
+	return ms > 0 ? ms * INT64_C(1000000) : EVACUATE_LOOK_NS;
 }
 
 /* After a fork: copies of what is there. */
@@ -307,7 +309,7 @@ static bool is_possible(void)
 		return false;
 	/* LeakSanitizer stops all threads, the server too, and looks at all memory; and
 	 * what a tool adds to each page is not saved anyway. */
-	if (TOOL_ASAN || (TOOL_TSAN && debug.evacuate == 0))
+	if (TOOL_ASAN || (TOOL_TSAN && load_relaxed(&debug.evacuate) == 0))
 		return false;
 	return userfault_prepare();
 }

@@ -103,7 +103,7 @@ static void came_back(struct ground *g, uint32_t slot, bool free)
 	struct memo *n = &g->memo[slot];
 	int64_t now = os_now();
 
-	if (n->returns < EVACUATE_DOUBLINGS && debug.evacuate == 0)
+	if (n->returns < EVACUATE_DOUBLINGS && load_relaxed(&debug.evacuate) == 0)
 		n->returns++;
 	if (now - s->burst_at > EVACUATE_BURST_NS) {
 		s->burst_at = now;

@@ -171,7 +171,7 @@ static bool is_worth_it(const struct ground *g, uint32_t k, uint32_t ripe)
 
 	if (ripe == 0 || evacuation.pass < s->rests_until)
 		return false;
-	if (s->watched || debug.evacuate > 0)
+	if (s->watched || load_relaxed(&debug.evacuate) > 0)
 		return true;
 	return stack_region_begun(g->region) >= stretch_end(g, k) && evacuation.watched_n < EVACUATE_STRETCHES_MAX &&
 	       ripe * EVACUATE_SHARE >= stretch_end(g, k) - k * EVACUATE_STRETCH;

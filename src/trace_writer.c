@@ -230,20 +230,21 @@ static const struct place *place_of(uintptr_t pc)
 
 /* Leaves out the frames of the runtime's at both ends: what is below the function that
  * the program called, and what every goroutine begins with. The first that is left; *n is
- * how many are up to the last. */
+ * how many are up to the last. One that gave way before it called its function has none. */
 static size_t program_frames(const struct place **frame, uintptr_t *pc, uintptr_t flags, size_t *n)
 {
 	bool started = flags & STACK_STARTED;
-	size_t first = 0, end = *n - started;
+	size_t first = 0, end = *n - started, least = 1;
 
 	for (size_t i = 0; flags & STACK_IN_RUNTIME && i < end && i < FRAMES_OF_RUNTIME; i++)
-		if (frame[i]->is_api) {
+		if (frame[i]->is_api || frame[i]->is_beginning) {
 			first = i;
+			least = frame[i]->is_api;
 			break;
 		}
-	while (end > first + 1 && frame[end - 1]->is_beginning)
+	while (end > first + least && frame[end - 1]->is_beginning)
 		end--;
-	if (started && strcmp(frame[end - 1]->function, frame[*n - 1]->function) != 0) {
+	if (started && (end == first || strcmp(frame[end - 1]->function, frame[*n - 1]->function) != 0)) {
 		frame[end] = frame[*n - 1];
 		pc[end++] = pc[*n - 1];
 	}
