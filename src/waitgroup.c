@@ -78,8 +78,8 @@ static struct waiter *in_order(struct waiter *latest, uint32_t *n)
 
 static inline void fetch_ahead(const struct waiter *w)
 {
-	__builtin_prefetch(w->prev, 1);
-	__builtin_prefetch((char *)w->prev - offsetof(struct g, waiter), 1);
+	__builtin_prefetch(w->prev, 1);	/* or NULL */
+	__builtin_prefetch((void *)((uintptr_t)w->prev - offsetof(struct g, waiter)), 1);
 }
 
 /* Those who came later, and then those before. */

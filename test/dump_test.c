@@ -369,6 +369,8 @@ GO_TEST(what_the_runtime_has_called_is_shown)
 
 	check_called(tries, computes, computes_here);
 	check_called(does_once, computes, computes_here);
+	if (TOOL_TSAN)
+		return;		/* who is inside the tool's usleep cannot always be asked */
 	check_called(tries, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
 	check_called(does_once, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
 }
