@@ -405,6 +405,8 @@ static void fault_in_handler(void)
 TEST(a_fault_in_a_signal_handler)
 {
 	not_with_asan();
+	if (TOOL_TSAN)
+		SKIP("handlers are called by the tool, which blocks everything itself");
 	run(fault_in_handler);
 	CHECK_EQ(o.signal, SIGSEGV);
 	CHECK_CONTAINS(o.err, "[signal SIGSEGV: ");
