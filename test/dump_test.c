@@ -364,13 +364,10 @@ static void check_called(void (*caller)(void (*)(void *), int *), void (*fn)(voi
 
 GO_TEST(what_the_runtime_has_called_is_shown)
 {
-	/* TSan's own function may be the innermost. */
-	const char *computes_here = TOOL_TSAN ? "\ncomputes(...)\n\t" : "]:\ncomputes(...)\n\t";
-
-	check_called(tries, computes, computes_here);
-	check_called(does_once, computes, computes_here);
 	if (TOOL_TSAN)
-		return;		/* who is inside the tool's usleep cannot always be asked */
+		SKIP("who is inside the tool cannot be asked, and atomic loads are");
+	check_called(tries, computes, "]:\ncomputes(...)\n\t");
+	check_called(does_once, computes, "]:\ncomputes(...)\n\t");
 	check_called(tries, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
 	check_called(does_once, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
 }
