@@ -151,14 +151,21 @@ GO_TEST(on_one_p_yielding_goroutines_take_turns)
 		FAIL("one yielded %d times while another did %d times", most, YIELDS);
 }
 
+/* Unless it is stopped as soon as it runs, since its thread gets no CPU. */
 GO_TEST(gosched_lets_a_newly_started_goroutine_run)
 {
+	int stopped = 0;
+
 	goro_gomaxprocs(1);
 	for (int i = 1; i <= 1000; i++) {
 		go(count_one);
 		goro_gosched();
-		CHECK_EQ(load_relaxed(&counter), i);
+		if (load_relaxed(&counter) != i) {
+			stopped++;
+			AWAIT(load_relaxed(&counter) == i);
+		}
 	}
+	CHECK(stopped < 10);
 }
 
 GO_TEST(gosched_alone_returns)
