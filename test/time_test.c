@@ -530,7 +530,7 @@ GO_TEST(timers_fire_in_order_of_time)
 	static const int delay[] = { 5, 3, 6, 6, 6, 1, 1, 2, 7, 9, 4, 8, 0 };
 	enum { N = sizeof delay / sizeof *delay };
 
-	for (int attempt = 0; attempt < 5; attempt++) {
+	for (int attempt = 0; attempt < 20; attempt++) {
 		goro_chan *out = goro_chan_of(int, N);
 		struct slot slots[N];
 		goro_timer *ts[N];
