@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 
 #define BYTES   64
 #define MAX     1000
@@ -106,12 +105,8 @@ static void measure_with(const char *name, int n, int trips_a_round)
 
 static int bench_main(int argc, char **argv)
 {
-	struct rlimit files;
-
 	(void)argc, (void)argv;
-	getrlimit(RLIMIT_NOFILE, &files);
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	measure_allow_files();
 	measure_with("echo.1", 1, 1000);
 	measure_with("echo.100", 100, 20);
 	measure_with("echo.1000", 1000, 5);

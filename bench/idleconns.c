@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define MAX_CONNS 10000
@@ -38,11 +37,7 @@ static void check(int result, const char *what)
 /* As many as descriptors allow, two for each. */
 static int how_many(void)
 {
-	struct rlimit files;
-
-	getrlimit(RLIMIT_NOFILE, &files);
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	measure_allow_files();
 	if (files.rlim_cur < 2 * MAX_CONNS + SPARE_FDS)
 		return (int)(files.rlim_cur - SPARE_FDS) / 2;
 	return MAX_CONNS;

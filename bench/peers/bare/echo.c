@@ -10,7 +10,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define BYTES     64
@@ -151,11 +150,7 @@ static void measure_with(const char *name, int n, int trips_a_round)
 
 int main(void)
 {
-	struct rlimit files;
-
-	getrlimit(RLIMIT_NOFILE, &files);
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	measure_allow_files();
 	measure_with("echo.1", 1, 1000);
 	measure_with("echo.100", 100, 20);
 	measure_with("echo.1000", 1000, 5);

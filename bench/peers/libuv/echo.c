@@ -9,7 +9,6 @@
 #include "peer.h"
 
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <uv.h>
 
 #define BYTES     64
@@ -252,13 +251,9 @@ static void measure_with(const char *name, int conns, int trips_a_round)
 
 int main(void)
 {
-	struct rlimit files;
-
 	if (peer_procs() > MAX_LOOPS)
 		measure_fail("too many processors");
-	getrlimit(RLIMIT_NOFILE, &files);
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	measure_allow_files();
 	measure_with("echo.1", 1, 1000);
 	measure_with("echo.100", 100, 20);
 	measure_with("echo.1000", 1000, 5);
