@@ -89,6 +89,9 @@
 #define SYSMON_REST        2
 #define SYSMON_REST_MAX_NS 100000
 
+/* .. and moves to another CPU at most so often. */
+#define SYSMON_MOVE_NS     10000000
+
 /* How long a goroutine runs before it is stopped: when only others like it wait,
  * and when somebody does who was just started or woken. */
 #define SLICE_NS       10000000

@@ -70,6 +70,11 @@ void os_thread_punctual(void);
 void os_thread_slice(int tid, int64_t ns);
 /* The caller goes before all ordinary threads, or no longer: false if it may not. */
 bool os_thread_urgent(bool on);
+/* The caller goes on on a CPU that is none of these, if there is one; it is not bound to it. */
+#define OS_CPUS_MAX 1024
+struct os_cpus { uint64_t bits[OS_CPUS_MAX / 64]; };
+void os_cpus_add(struct os_cpus *set, int cpu);
+void os_thread_leave_cpus(const struct os_cpus *set);
 void os_sleep(int64_t ns);
 void os_yield(void);
 /* One round of waiting for another thread that is about to be done; the kernel may have

@@ -471,6 +471,29 @@ bool os_thread_urgent(bool on)
 	return sys3(SYS_sched_setattr, 0, &attr, 0) == 0;
 }
 
+void os_cpus_add(struct os_cpus *set, int cpu)
+{
+	if ((unsigned)cpu < OS_CPUS_MAX)
+		set->bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
+}
+
+/* The kernel moves a thread that must not be where it is, and leaves it there when it may
+ * be anywhere again. */
+void os_thread_leave_cpus(const struct os_cpus *set)
+{
+	struct os_cpus all = { { 0 } }, others;
+	uint64_t any = 0;
+
+	if (sys3(SYS_sched_getaffinity, 0, sizeof all, &all) < 0)
+		return;		/* more CPUs than that */
+	for (int i = 0; i < OS_CPUS_MAX / 64; i++)
+		any |= others.bits[i] = all.bits[i] & ~set->bits[i];
+	if (any == 0)
+		return;
+	sys3(SYS_sched_setaffinity, 0, sizeof others, &others);
+	sys3(SYS_sched_setaffinity, 0, sizeof all, &all);
+}
+
 void os_sleep(int64_t ns)
 {
 	struct timespec t = { ns / 1000000000, ns % 1000000000 };

@@ -161,14 +161,16 @@ static inline bool timers_turn(const struct m *mp)
 }
 
 /* .. and at what the scheduler context alone sees to. */
-static bool anything_due(const struct p *pp)
+static __attribute__((noinline)) bool anything_due(struct m *mp)
 {
-	return timers_are_due(pp) || load_relaxed(&pp->untried_due);
+	store_relaxed(&mp->cpu, os_cpu());
+	return timers_are_due(mp->p) || load_relaxed(&mp->p->untried_due);
 }
 
 /* .. or who holds no lock. */
 static __attribute__((noinline)) void see_to_due(struct m *mp)
 {
+	store_relaxed(&mp->cpu, os_cpu());
 	timers_run(mp, mp->p, 0);
 	if (load_relaxed(&mp->p->untried_due))
 		fd_guess_late(mp);
@@ -186,7 +188,7 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_g = gp;
 	mp->after_arg = arg;
 	if (!(heed() && leaves_to_loop(mp, gp)) && likely(mp->p && !gp->locked_m) &&
-	    !(timers_turn(mp) && anything_due(mp->p)))
+	    !(timers_turn(mp) && anything_due(mp)))
 		next = pick_local(mp, &inherit);
 	return switch_from(mp, gp, next, inherit);
 }
@@ -435,6 +437,7 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		struct g *gp;
 
 		*inherit = false;
+		store_relaxed(&mp->cpu, os_cpu());
 		if (load_relaxed(&sched.stopping)) {
 			world_stop_here(mp);
 			if (!mp->p && !m_stop(mp))

@@ -24,6 +24,14 @@
  * threads (SCHED_RR, the lowest priority), except while it gives memory back. (A sleep of
  * 1 ms beside two hogs a P, 2 Ps, 99th percentile: 0.3 ms late, and 3 without.) Where it
  * may not, it has at least a short slice, and sleeps for longer than it was awake.
+ *
+ * Whose CPU
+ *
+ * Such a thread wakes where it slept, whoever runs there, and stays there for good while
+ * another CPU is idle: the kernel moves ordinary threads only. Each look then stops one of
+ * our Ps for the timer and two switches (a thousand looks a second, 5 % of what a P could
+ * do). So when it finds itself on the CPU of a running P it moves to one that has none, if
+ * there is one.
  */
 #include "debug.h"
 #include "evacuate.h"
@@ -45,6 +53,7 @@ struct watch {
 	int lingered;
 	int64_t looked_at;	/* timers that were due by then are seen to */
 	int64_t quota_at, aged_at, noticed_at;
+	int64_t moved_at;	/* to another CPU, or tried to */
 	int64_t scavenge_at;	/* not before */
 	uint64_t switches;	/* of all Ps, at the last tick, .. */
 	int64_t ran_at;		/* .. when there were last more than before */
@@ -324,6 +333,28 @@ static void idle_tick(struct watch *w)
 	sleep_and_begin_anew(w);
 }
 
+/* See "Whose CPU". */
+static void keep_off(struct watch *w, int64_t now)
+{
+	struct os_cpus busy = { { 0 } };
+	int here = os_cpu();
+	bool in_the_way = false;
+
+	if (!w->urgent || !os_many_cpus || now - w->moved_at < SYSMON_MOVE_NS)
+		return;
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
+		struct m *mp = load_acquire(&p_at(i)->mp);
+		int cpu = mp ? load_relaxed(&mp->cpu) : -1;
+
+		os_cpus_add(&busy, cpu);
+		in_the_way |= cpu == here;
+	}
+	if (!in_the_way)
+		return;
+	w->moved_at = now;
+	os_thread_leave_cpus(&busy);
+}
+
 static void *sysmon_thread(void *arg)
 {
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS };
@@ -351,6 +382,7 @@ static void *sysmon_thread(void *arg)
 		timers_due(w.looked_at);
 		next_tick(&w, soonest(retake_look(now), netpoll_tick(now)));
 		slow_duties(&w, now);
+		keep_off(&w, now);
 	}
 	return NULL;
 }

@@ -258,7 +258,8 @@ struct m {
 	_Alignas(CACHE_LINE) struct note park;
 	struct p *next_p;
 	struct p *given;	/* with ATTN_GIVEN, see p_give */
-	int cpu;		/* on which it went to sleep: see "Near" in idle.c */
+	int cpu;		/* on which it last looked for work, or went to sleep: see
+				 * "Near" in idle.c, "Whose CPU" in sysmon.c */
 
 	/* Stopped in the signal handler: the registers there. See preempt.c. */
 	const void *stopped_at;	/* ucontext_t */
