@@ -3,7 +3,7 @@
  *
  * It is certain when nobody is left who could ever make a goroutine runnable:
  * every M is idle, and every thread of the process is an M, one of the
- * runtime's others (sysmon, spawner, the messenger of signal.c, the collector of
+ * runtime's others (sysmon, spawner, scavenger, the messenger of signal.c, the collector of
  * profile_cpu.c, the writer of trace.c, the server of evacuate.c), or a plain thread
  * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
  * even in a library, and nothing is said: it may yet send on a channel.

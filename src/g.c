@@ -8,9 +8,7 @@
  * memory goes back to the system (stack_give_back).
  *
  * What has not been needed is measured by the pool's low-water mark since the
- * last look: that many lay there all the time. Giving them back takes the
- * system a good part of a CPU, so it is done at leisure: while the program runs, a tenth of
- * what is left each second; when it has nothing to do, at once (sysmon.c).
+ * last look: that many lay there all the time. They are given back at leisure (scavenge.c).
  *
  * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
  * context_entry -> g_start -> fn -> g_end -> g_put.
@@ -182,7 +180,7 @@ void g_pool_age(void)
 		struct gpool *pool = &pools[cls];
 
 		lock_acquire(&pool->lock);
-		pool->cold = pool->low;
+		store_seqcst(&pool->cold, pool->low);	/* see the top of scavenge.c */
 		pool->low = pool->n;
 		lock_release(&pool->lock);
 	}
@@ -219,6 +217,16 @@ size_t g_pool_cached(void)
 
 	for (int cls = 0; cls < STACK_CLASSES; cls++)
 		n += load_relaxed(&pools[cls].n);
+	return n;
+}
+
+size_t g_pool_cold(void)
+{
+	size_t n = 0;
+
+	/* seqcst: pairs with scavenge.c's state */
+	for (int cls = 0; cls < STACK_CLASSES; cls++)
+		n += load_seqcst(&pools[cls].cold);
 	return n;
 }
 

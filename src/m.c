@@ -34,6 +34,7 @@
 #include "profile_cpu.h"
 #include "runq.h"
 #include "runtime.h"
+#include "scavenge.h"
 #include "stack.h"
 
 __thread struct m *goro_tls_m;
@@ -274,6 +275,7 @@ static void *spawner_thread(void *arg)
 				store_relaxed(&sched.want_spare, SPARE_WANTED);
 		} else if (!stack_prepare()) {
 			evacuate_start_if_wanted();
+			scavenge_start_if_wanted();
 			note_sleep(&spawner_note);
 		}
 	}
@@ -281,22 +283,36 @@ static void *spawner_thread(void *arg)
 }
 
 /* It also prepares stacks, when it has no thread to make, and starts the server of
- * evacuate.c. */
+ * evacuate.c and the scavenger. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);
 }
 
-/* A thread of the runtime's own. Counted when it is there: see deadlock.c. */
-void m_make_other(void *(*fn)(void *))
+/* An errno. Counted when it is there: see deadlock.c. */
+static int make_other(void *(*fn)(void *))
 {
 	int error = m_thread_make_quiet(fn, NULL);
 
 	if (error)
-		limit_reached(load_relaxed(&sched.m_n), error);
+		return error;
 	lock_acquire(&sched.lock);
 	sched.runtime_threads++;
 	lock_release(&sched.lock);
+	return 0;
+}
+
+void m_make_other(void *(*fn)(void *))
+{
+	int error = make_other(fn);
+
+	if (error)
+		limit_reached(load_relaxed(&sched.m_n), error);
+}
+
+bool m_make_helper(void *(*fn)(void *))
+{
+	return make_other(fn) == 0;
 }
 
 void m_make_spawner(void)

@@ -86,6 +86,13 @@ static inline bool p_to_spare(void)
 	return load_relaxed(&sched.idle_p_n) > load_relaxed(&sched.unneeded_p);
 }
 
+/* Nothing runs. */
+static inline bool all_idle(void)
+{
+	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) &&
+	       !load_relaxed(&sched.stopping);
+}
+
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
  * for it. Call after the work is where others can find it. */
 void wake_slow(void);
@@ -127,7 +134,8 @@ void p_handoff(struct p *pp);
 
 /* ---- m.c */
 
-void m_make_other(void *(*fn)(void *));
+void m_make_other(void *(*fn)(void *));		/* a thread of the runtime's own */
+bool m_make_helper(void *(*fn)(void *));	/* .. that it can do without */
 void m_make_spawner(void);
 void m_spawn(void);				/* the spawner is to look at need_m */
 
@@ -197,6 +205,7 @@ bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg);
 void g_pool_age(void);				/* those that lay idle since the last call are cold */
 size_t g_pool_give_back(size_t *left);		/* some of the cold ones: how many */
 size_t g_pool_cached(void);
+size_t g_pool_cold(void);			/* of these, are to be given back */
 
 /* ---- init.c */
 

@@ -3,8 +3,8 @@
  *
  * It has no P and takes no libc lock. Every tick it looks for goroutines that
  * have run for their whole slice and asks them to give way at the end of their
- * runtime call; it keeps the coarse clock, follows the CPU quota and gives cold
- * stacks back. The tick is 20 us while there is something to do and doubles up
+ * runtime call; it keeps the coarse clock, follows the CPU quota and says when
+ * stacks are cold (scavenge.c). The tick is 20 us while there is something to do and doubles up
  * to 10 ms when there was nothing for a while, as in Go.
  *
  * When every P is idle it lingers for a few ticks, to see to what is left over
@@ -21,7 +21,7 @@
  * may let it wait until somebody's slice is over: 4 ms. (It gives a CPU to nobody who has
  * just had more than its share, and looks again only at its next tick; even a high
  * niceness does not help.) Where the process may, sysmon therefore runs before all ordinary
- * threads (SCHED_RR, the lowest priority), except while it gives memory back. (A sleep of
+ * threads (SCHED_RR, the lowest priority), and leaves what takes long to others. (A sleep of
  * 1 ms beside two hogs a P, 2 Ps, 99th percentile: 0.3 ms late, and 3 without.) Where it
  * may not, it has at least a short slice, and sleeps for longer than it was awake.
  *
@@ -41,6 +41,7 @@
 #include "retake.h"
 #include "runq.h"
 #include "runtime.h"
+#include "scavenge.h"
 #include "schedtrace.h"
 
 static struct note sysmon_note;
@@ -54,7 +55,6 @@ struct watch {
 	int64_t looked_at;	/* timers that were due by then are seen to */
 	int64_t quota_at, aged_at, noticed_at;
 	int64_t moved_at;	/* to another CPU, or tried to */
-	int64_t scavenge_at;	/* not before */
 	uint64_t switches;	/* of all Ps, at the last tick, .. */
 	int64_t ran_at;		/* .. when there were last more than before */
 };
@@ -108,12 +108,6 @@ static void timers_due(int64_t now)
 		if (load_relaxed(&sched.spinning) == 0)
 			wake_slow();	/* whether there is a CPU or not */
 	}
-}
-
-static bool all_idle(void)
-{
-	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) &&
-	       !load_relaxed(&sched.stopping);
 }
 
 /* While nothing runs the timers are the keeper's. When it leaves, for whatever it has to
@@ -248,39 +242,6 @@ static bool was_idle(struct watch *w, int64_t now)
 	return w->lingered > 0 && now - w->ran_at >= SCAVENGE_IDLE_NS;
 }
 
-static size_t give_back(const struct watch *w, size_t *left)
-{
-	size_t given;
-
-	if (g_pool_cached() == 0)
-		return 0;
-	if (w->urgent)
-		os_thread_urgent(false);
-	given = g_pool_give_back(left);
-	if (w->urgent)
-		os_thread_urgent(true);
-	return given;
-}
-
-/* Gives stacks back: all of them if nothing has run for a while, else as many as it is
- * time for. */
-static void scavenge(struct watch *w, int64_t now)
-{
-	bool idle = was_idle(w, now);
-	size_t given, left;
-
-	if (w->scavenge_at < now - SYSMON_TICK_MAX_NS)
-		w->scavenge_at = now - SYSMON_TICK_MAX_NS;
-	while ((idle || now >= w->scavenge_at) && (given = give_back(w, &left)) > 0) {
-		int64_t rest = SCAVENGE_ALL_NS * (int64_t)given / (int64_t)(given + left);
-		int64_t took = os_now() - now;
-
-		now += took;
-		w->scavenge_at += rest > SCAVENGE_REST * took ? rest : SCAVENGE_REST * took;
-		idle = idle && all_idle();
-	}
-}
-
 static void slow_duties(struct watch *w, int64_t now)
 {
 	if (now - w->aged_at >= STACK_COLD_NS) {
@@ -288,7 +249,7 @@ static void slow_duties(struct watch *w, int64_t now)
 		g_pool_age();
 		retake_tidy();
 	}
-	scavenge(w, now);
+	scavenge_notice(was_idle(w, now));
 	if (now - w->quota_at >= (all_idle() ? QUOTA_CHECK_IDLE_NS : QUOTA_CHECK_NS)) {
 		w->quota_at = now;
 		procs_follow_machine();
@@ -363,8 +324,7 @@ static void *sysmon_thread(void *arg)
 	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
 	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
 	os_thread_punctual();
-	if (!debug.nourgent)
-		w.urgent = os_thread_urgent(true);
+	w.urgent = !debug.nourgent && os_thread_urgent(true);
 	if (!w.urgent)
 		os_thread_slice(0, SYSMON_KERNEL_SLICE_NS);
 	for (;;) {

@@ -465,7 +465,7 @@ struct sched {
 	struct m *idle_m;
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */
-	int runtime_threads;	/* made so far that are no Ms with a P ever: sysmon, spawner */
+	int runtime_threads;	/* made so far that are no Ms with a P ever: sysmon, .. */
 	struct m *keeper;	/* the idle M that sleeps until the next timer */
 	bool keeper_polls;	/* .. and waits in the poller */
 	struct p *idle_p;
