@@ -202,7 +202,7 @@ static TOOL_RACY void put_proc(FILE *out, const struct p *pp)
 
 	fprintf(out, "{\"id\":%d,\"status\":\"%s\",\"queue\":%zu,\"timers\":%u,\"switches\":%llu,"
 	        "\"thread\":%d,\"goroutine\":%llu}",
-	        pp->id, s < 5 ? status[s] : "?", (size_t)runq_length(pp), peek(&pp->timers.n),
+	        pp->id, s < 5 ? status[s] : "?", (size_t)runq_length(pp), timers_count(&pp->timers),
 	        (unsigned long long)load_relaxed(&pp->count.switches), mp ? peek(&mp->tid) : 0,
 	        gp ? (unsigned long long)peek(&gp->id) : 0);
 }

@@ -89,7 +89,7 @@ static TOOL_RACY void read_procs(struct goro_stats *s)
 		const struct p *pp = p_at(i);
 
 		s->runnable += runq_length(pp);
-		s->timers += peek(&pp->timers.n);
+		s->timers += timers_count(&pp->timers);
 		s->stack_bytes_cached += peek(&pp->gfree_n) * stack;
 	}
 	s->stack_bytes_cached += g_pool_cached_bytes();

@@ -191,7 +191,7 @@ static TOOL_RACY void print_p(struct printer *pr, const struct p *pp)
 	print_id(pr, " m=", m_id(load_relaxed(&pp->mp)));
 	print_field(pr, " runqsize=", (int64_t)runq_length(pp));
 	print_field(pr, " gfreecnt=", peek(&pp->gfree_n));
-	print_field(pr, " timerslen=", peek(&pp->timers.n));
+	print_field(pr, " timerslen=", timers_count(&pp->timers));
 	print_str(pr, "\n");
 }
 

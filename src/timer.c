@@ -26,6 +26,15 @@
  * they make ready are run by the thread that did it, which wakes no other for them: if they
  * take long, the next timers will be due and not be run, and sysmon sees that.
  *
+ * Far away
+ *
+ * Once a heap is large, sleeps that end later than the first on it, by some milliseconds,
+ * lie elsewhere (timer_far.c) and come to the heap a few milliseconds of them at a time.
+ *
+ *	Invariant: none of those that are far away comes before the first on the heap.
+ *
+ * settle restores that when the first goes away or is put off.
+ *
  * Who looks, and when:
  *	- an M that looks for work: at its own P's, then at the others';
  *	- an M that switches goroutines: at its own P's, every so many picks;
@@ -55,17 +64,15 @@
 #include "os.h"
 #include "runq.h"
 #include "runtime.h"
+#include "timer_far.h"
 
-struct timer_entry {
-	int64_t when;		/* a copy, so that sifting stays in the array */
-	uintptr_t what;		/* a timer, or a goroutine that sleeps | SLEEP */
-};
 #define SLEEP 1
 
 #define SLEEPS_TOGETHER 32	/* as many misses as a CPU has under way, and some */
 #define TIMERS_AHEAD    64
 #define FETCH_STEPS     2
 #define NEAR_ENTRIES    4096	/* of a heap, that stay in a near cache */
+#define FAR_FROM        1024	/* on the heap, before sleeps are kept elsewhere */
 
 #define ARITY 4
 #define FIRST_SLOTS 64
@@ -189,8 +196,7 @@ static void make_room(struct timers *ts)
 	ts->room = slots - UNUSED_ENTRIES;
 }
 
-/* ts->lock held. True: it is the first to come. */
-static bool heap_put(struct timers *ts, struct timer_entry e)
+static void heap_put(struct timers *ts, struct timer_entry e)
 {
 	if (ts->n == ts->room)
 		make_room(ts);
@@ -198,10 +204,6 @@ static bool heap_put(struct timers *ts, struct timer_entry e)
 	if (!is_sleep(e))
 		store_relaxed(&entry_timer(e)->heap, ts);
 	sift_up(ts, ts->n - 1, e);
-	if (ts->entry[0].what != e.what)
-		return false;
-	min_update(ts);
-	return true;
 }
 
 /* ts->lock held. e comes to where i is, or to where it belongs from there. */
@@ -213,8 +215,46 @@ static void heap_replace(struct timers *ts, uint32_t i, struct timer_entry e)
 		sift_down(ts, i, e);
 }
 
+/* ---------------------------------------------------------------- far away */
+
+static bool comes_near(const struct timers *ts, int64_t by)
+{
+	int64_t first = far_first(ts->far);
+
+	return first <= by || ts->n == 0 || first < ts->entry[0].when;
+}
+
+/* Those due by then are on the heap, and whoever comes first. */
+static inline void settle_until(struct timers *ts, int64_t by)
+{
+	while (unlikely(ts->far_n > 0) && comes_near(ts, by))
+		store_relaxed(&ts->far_n, ts->far_n - far_take(ts->far, heap_put, ts));
+}
+
+static inline void settle(struct timers *ts)
+{
+	settle_until(ts, INT64_MIN);
+}
+
+/* A sleep that ends long after the first, where there are many. */
+static inline bool goes_far(const struct timers *ts, struct timer_entry e)
+{
+	return (ts->far_n > 0 || ts->n >= FAR_FROM) && is_sleep(e) &&
+	       far_unit(e.when) > far_unit(ts->entry[0].when);
+}
+
+static bool put_far(struct timers *ts, struct timer_entry e)
+{
+	if ((!ts->far && !(ts->far = far_make())) || !far_put(ts->far, e))
+		return false;
+	store_relaxed(&ts->far_n, ts->far_n + 1);
+	return true;
+}
+
+/* --------------------------------------------------------- adding, removing */
+
 /* ts->lock held. */
-static void heap_remove(struct timers *ts, uint32_t i)
+static void take_off(struct timers *ts, uint32_t i)
 {
 	struct timer_entry e = ts->entry[i], last = ts->entry[ts->n - 1];
 
@@ -224,8 +264,22 @@ static void heap_remove(struct timers *ts, uint32_t i)
 		store_release(&entry_timer(e)->heap, NULL);
 	if (i != ts->n)
 		heap_replace(ts, i, last);
-	if (i == 0)
+	if (i == 0) {
+		settle(ts);
 		min_update(ts);
+	}
+}
+
+/* ts->lock held. True: it is the first to come. */
+static bool put(struct timers *ts, struct timer_entry e)
+{
+	if (goes_far(ts, e) && put_far(ts, e))
+		return false;
+	heap_put(ts, e);
+	if (ts->entry[0].what != e.what)
+		return false;
+	min_update(ts);
+	return true;
 }
 
 /* ts->lock held. Places of those who are due by then, as far as max, in no order: whoever
@@ -277,7 +331,7 @@ static void entry_start(struct m *mp, struct timer_entry e)
 	bool first;
 
 	lock_acquire(&ts->lock);
-	first = heap_put(ts, e);
+	first = put(ts, e);
 	lock_release(&ts->lock);
 	if (first)
 		timers_poke(mp);
@@ -305,6 +359,8 @@ bool timer_change(struct m *mp, struct timer *t, int64_t when)
 		t->when = when < TIMER_LAST ? when : TIMER_LAST;
 		heap_replace(ts, i, (struct timer_entry){ t->when, (uintptr_t)t });
 		first = t->index == 0;
+		if (i == 0)
+			settle(ts);
 		if (i == 0 || first)
 			min_update(ts);
 	}
@@ -325,7 +381,7 @@ bool timer_try_stop(struct timer *t)
 		here = load_relaxed(&t->heap) == ts;
 		if (here) {
 			check(entry_timer(ts->entry[t->index]) == t);
-			heap_remove(ts, t->index);
+			take_off(ts, t->index);
 		}
 		lock_release(&ts->lock);
 		if (here)
@@ -370,7 +426,7 @@ static uint32_t take_due(struct timers *ts, int64_t now, struct timer_entry *due
 		due[n++] = e;
 		if (!is_sleep(e))
 			store_relaxed(&entry_timer(e)->firing, 1);
-		heap_remove(ts, 0);
+		take_off(ts, 0);
 		if (!is_sleep(e))
 			break;
 	}
@@ -497,7 +553,7 @@ static bool are_many(void)
 	size_t sum = 0;
 
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n && sum < TIMERS_MANY; i++)
-		sum += load_relaxed(&p_at(i)->timers.n);
+		sum += timers_count(&p_at(i)->timers);
 	return sum >= TIMERS_MANY;
 }
 
@@ -506,6 +562,7 @@ static uint32_t count_due(struct timers *ts, int64_t by)
 	uint32_t due[TIMERS_DENSE], n;
 
 	lock_acquire(&ts->lock);
+	settle_until(ts, by);
 	n = due_first(ts, by, due, TIMERS_DENSE);
 	lock_release(&ts->lock);
 	return n;
@@ -560,7 +617,7 @@ void timers_move(struct p *from, struct p *to)
 	while ((n = take_due(a, TIMER_NEVER, due))) {
 		lock_acquire(&b->lock);
 		for (uint32_t i = 0; i < n; i++)
-			heap_put(b, due[i]);
+			put(b, due[i]);
 		lock_release(&b->lock);
 		if (!is_sleep(due[0]))
 			timer_fired(entry_timer(due[0]));

@@ -50,7 +50,17 @@ struct timers {
 	uint32_t n, room;
 	struct timer_entry *entry;
 	int64_t min_when;	/* TIMER_NEVER if empty; may be read without the lock */
+
+	/* Sleeps that are not on the heap, see "Far away" in timer.c. */
+	struct timer_far *far;	/* NULL: never needed */
+	uint32_t far_n;
 };
+
+/* How many wait; may be read without the lock. */
+static inline uint32_t timers_count(const struct timers *ts)
+{
+	return load_relaxed(&ts->n) + load_relaxed(&ts->far_n);
+}
 
 void timers_init(struct timers *ts);
 

@@ -361,6 +361,69 @@ GO_TEST(timers_move_when_there_are_fewer_ps)
 	goro_waitgroup_wait(&wg);
 }
 
+/* ------------------------------------------------- sleeps that end far away */
+
+#define MANY 5000	/* more than stay on the heap */
+
+static void start_many(goro_waitgroup *wg, int64_t ns, int64_t spread)
+{
+	goro_waitgroup_add(wg, MANY);
+	for (int i = 0; i < MANY; i++)
+		go(sleep_then_count, ns + i * INT64_C(7919) % MANY * (spread / MANY), wg);
+	AWAIT(goro_num_goroutine() > MANY);
+	goro_sleep(10 * MS);		/* all are asleep */
+}
+
+/* The first on the heap is put off until long after them. */
+GO_TEST(sleeps_far_away_do_not_wait_for_a_timer_that_is_put_off)
+{
+	goro_timer *t = goro_timer_make(30 * MS);
+	goro_waitgroup wg = { 0 };
+
+	start_many(&wg, 150 * MS, 50 * MS);
+	goro_timer_reset(t, HOUR);
+	goro_waitgroup_wait(&wg);
+	goro_timer_free(t);
+}
+
+GO_TEST(sleeps_far_away_do_not_wait_for_a_timer_that_is_stopped)
+{
+	goro_timer *first = goro_timer_make(30 * MS), *last = goro_timer_make(HOUR);
+	goro_waitgroup wg = { 0 };
+
+	start_many(&wg, 150 * MS, 50 * MS);
+	goro_timer_stop(first);
+	goro_waitgroup_wait(&wg);
+	goro_timer_free(first);
+	goro_timer_free(last);
+}
+
+GO_TEST(sleeps_far_away_move_when_there_are_fewer_ps)
+{
+	goro_waitgroup wg = { 0 };
+	int n = goro_gomaxprocs(4);
+
+	start_many(&wg, 100 * MS, 50 * MS);
+	goro_gomaxprocs(1);
+	goro_waitgroup_wait(&wg);
+	goro_gomaxprocs(n);
+}
+
+/* .. and a sleep that comes later and ends sooner is not held up by them. */
+GO_TEST(a_short_sleep_beside_those_far_away)
+{
+	goro_waitgroup wg = { 0 };
+	int64_t start;
+
+	start_many(&wg, 300 * MS, 50 * MS);
+	start = goro_now();
+	goro_sleep(MS);
+	CHECK(goro_now() - start < 200 * MS);
+	goro_waitgroup_wait(&wg);
+}
+
+/* ---------------------------------------------------- threads and other Ps */
+
 static int threads_go_on = 1;
 
 static void *start_and_stop_in_thread(void *arg)
