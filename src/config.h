@@ -67,7 +67,7 @@
  * so much. */
 #define TIMERS_MANY    64
 #define TIMERS_DENSE   8
-#define TIMER_SLACK_NS 100000
+#define TIMER_SLACK_NS 170000
 /* .. and sysmon looks this often whether they are run at all. */
 #define SYSMON_DENSE_NS 1000000
 

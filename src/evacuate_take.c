@@ -149,6 +149,19 @@ static bool look(struct ground *g, uint32_t slot)
 	return false;
 }
 
+/* What look will look at: those who have waited for long are in no cache. */
+static void fetch_all(const struct ground *g, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++) {
+		const struct g *gp = g->memo[i].copies ? NULL : stack_slot_g(g->region, i);
+
+		if (gp) {
+			__builtin_prefetch(&gp->status);
+			__builtin_prefetch(&gp->wait_since);
+		}
+	}
+}
+
 static bool look_at_all(struct ground *g, uint32_t k, struct ripe *ripe)
 {
 	uint32_t first = k * EVACUATE_STRETCH, end = stretch_end(g, k);
@@ -156,6 +169,7 @@ static bool look_at_all(struct ground *g, uint32_t k, struct ripe *ripe)
 	*ripe = (struct ripe){ .n = 0 };
 	if (!stack_keep_try())
 		return false;
+	fetch_all(g, first, end);
 	for (uint32_t i = first; i < end; i++)
 		if (look(g, i)) {
 			ripe->bit[(i - first) / 64] |= UINT64_C(1) << (i - first) % 64;

@@ -15,11 +15,13 @@
  */
 #include <errno.h>
 #include <goro.h>
+#include <string.h>
 
 #include "g.h"
 #include "latency.h"
 #include "leak.h"
 #include "local.h"
+#include "mem.h"
 #include "os.h"
 #include "panic.h"
 #include "runq.h"
@@ -33,95 +35,139 @@ _Static_assert(G_BATCH <= STACK_TAKE_MAX, "g: a batch is taken at once");
 /* .. and of new ones at first; doubled each time. */
 #define G_FRESH_FIRST 4
 
+/* Arrays, since the dead are in no cache: to find one must not take a look at another. */
+struct gchunk {
+	struct gchunk *next;
+	size_t n;
+	struct g *g[G_BATCH * 8 - 2];
+};
+
 struct gpool {
 	struct lock lock;
-	struct g *head;
+	struct gchunk *chunk;	/* the first has room, or there is none .. */
+	struct gchunk *spare;
+	struct g *list;		/* .. by link: those for whom there was no memory */
 	size_t n;		/* may be read without the lock */
 	size_t low;		/* least n since they were last looked at */
 	size_t cold;		/* are to be given back; may be read without the lock */
 };
 static struct gpool pools[STACK_CLASSES];
 
-static void pool_put_list(struct gpool *pool, struct g *head, struct g *tail, size_t n)
+static bool chunk_has_room(const struct gchunk *c)
+{
+	return c && c->n < sizeof c->g / sizeof *c->g;
+}
+
+/* Lock held. Such that its first chunk has room; false: no memory. */
+static bool pool_make_room(struct gpool *pool)
+{
+	struct gchunk *c = pool->spare;
+
+	if (chunk_has_room(pool->chunk))
+		return true;
+	if (c)
+		pool->spare = c->next;
+	else if (!(c = mem_alloc(sizeof *c)))
+		return false;
+	c->next = pool->chunk;
+	pool->chunk = c;
+	return true;
+}
+
+static void pool_put(struct gpool *pool, struct g **gs, size_t n)
 {
 	lock_acquire(&pool->lock);
-	tail->link = pool->head;
-	pool->head = head;
+	for (size_t i = 0; i < n; i++) {
+		if (likely(pool_make_room(pool))) {
+			pool->chunk->g[pool->chunk->n++] = gs[i];
+		} else {
+			gs[i]->link = pool->list;
+			pool->list = gs[i];
+		}
+	}
 	store_relaxed(&pool->n, pool->n + n);
 	lock_release(&pool->lock);
 }
 
-/* Up to n of them as a list. */
-static struct g *pool_take(struct gpool *pool, size_t n, size_t *got)
+/* Lock held; it is not empty. The newest. */
+static struct g *pool_pop(struct gpool *pool)
 {
-	struct g *head, *last = NULL;
+	struct gchunk *c = pool->chunk;
+	struct g *gp;
 
-	*got = 0;
-	if (n == 0 || load_relaxed(&pool->n) == 0)
-		return NULL;
-	lock_acquire(&pool->lock);
-	head = pool->head;
-	for (struct g *gp = head; gp && *got < n; gp = gp->link, ++*got)
-		last = gp;
-	if (last) {
-		pool->head = last->link;
-		last->link = NULL;
+	if (unlikely(pool->list)) {
+		gp = pool->list;
+		pool->list = gp->link;
+		return gp;
 	}
-	store_relaxed(&pool->n, pool->n - *got);
+	gp = c->g[--c->n];
+	if (c->n == 0) {
+		pool->chunk = c->next;
+		c->next = pool->spare;
+		pool->spare = c;
+	}
+	return gp;
+}
+
+/* Up to n of them, the newest first; how many. */
+static size_t pool_take(struct gpool *pool, struct g **gs, size_t n)
+{
+	size_t got = 0;
+
+	if (n == 0 || load_relaxed(&pool->n) == 0)
+		return 0;
+	lock_acquire(&pool->lock);
+	for (; got < n && got < pool->n; got++)
+		gs[got] = pool_pop(pool);
+	store_relaxed(&pool->n, pool->n - got);
 	if (pool->n < pool->low)
 		pool->low = pool->n;
 	if (pool->n < pool->cold)
 		store_relaxed(&pool->cold, pool->n);
 	lock_release(&pool->lock);
-	return head;
+	return got;
 }
 
-/* Fresh stacks, as a list. */
-static struct g *make_list(int cls, size_t n, size_t *got)
+/* Fresh stacks; how many. */
+static size_t take_fresh(struct p *pp, int cls, struct g **gs)
 {
-	struct g *gs[G_BATCH], *head = NULL;
+	size_t n = 1, got;
 
-	*got = stack_take(cls, gs, n);
+	/* Each is a page that is touched. */
+	if (pp)
+		n = pp->gfresh_n = pp->gfresh_n == 0 ? G_FRESH_FIRST :
+		                   pp->gfresh_n < G_BATCH ? 2 * pp->gfresh_n : G_BATCH;
+	got = stack_take(cls, gs, n);
 	if (unlikely(stack_wants_more()))
 		m_spawn();
-	for (size_t i = *got; i-- > 0;) {
-		gs[i]->link = head;
-		head = gs[i];
-	}
-	return head;
+	return got;
 }
 
-/* One to use now; the rest of the batch to the P. */
+/* One to use now; the rest of the batch to the P, whose list is empty. */
 static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 {
 	struct p *pp = cls == stack_default_class ? mp->p : NULL;
-	size_t n = pp ? G_BATCH : 1, got;
-	struct g *gp = pool_take(&pools[cls], n, &got);
+	struct g *gs[G_BATCH];
+	size_t got = pool_take(&pools[cls], gs, pp ? G_BATCH : 1);
 
-	if (!gp) {
-		/* Each is a page that is touched. */
-		if (pp && pp->gfresh_n < G_BATCH)
-			n = pp->gfresh_n = pp->gfresh_n ? 2 * pp->gfresh_n : G_FRESH_FIRST;
-		gp = make_list(cls, n, &got);
+	if (got > 0) {
+		/* Together; see wake_sleepers in timer.c. */
+		for (size_t i = 0; i < got; i++)
+			__builtin_prefetch(gs[i], 1);
+	} else {
+		got = take_fresh(pp, cls, gs);
 	}
-	if (gp && pp) {
-		pp->gfree = gp->link;
-		pp->gfree_n = (uint32_t)got - 1;
-	}
-	return gp;
+	for (size_t i = got; i-- > 1;)
+		pp->gfree[pp->gfree_n++] = gs[i];
+	return got > 0 ? gs[0] : NULL;
 }
 
 static inline struct g *get(struct m *mp, int cls)
 {
 	struct p *pp = mp->p;
 
-	if (likely(pp && cls == stack_default_class && pp->gfree)) {
-		struct g *gp = pp->gfree;
-
-		pp->gfree = gp->link;
-		pp->gfree_n--;
-		return gp;
-	}
+	if (likely(pp && cls == stack_default_class && pp->gfree_n > 0))
+		return pp->gfree[--pp->gfree_n];
 	return g_get_slow(mp, cls);
 }
 
@@ -133,22 +179,14 @@ struct g *g_get(struct m *mp, int cls)
 /* The newer half stays. */
 static __attribute__((noinline)) void gfree_overflow(struct p *pp)
 {
-	struct g *keep = pp->gfree, *head, *tail;
-	size_t n = 0;
-
-	for (uint32_t i = 1; i < G_BATCH; i++)
-		keep = keep->link;
-	head = tail = keep->link;
-	keep->link = NULL;
-	for (n = 1; tail->link; n++)
-		tail = tail->link;
-	pp->gfree_n = G_BATCH;
-	pool_put_list(&pools[head->stack_class], head, tail, n);
+	pool_put(&pools[stack_default_class], pp->gfree, G_BATCH);
+	memmove(pp->gfree, pp->gfree + G_BATCH, (P_GFREE_MAX - G_BATCH) * sizeof *pp->gfree);
+	pp->gfree_n = P_GFREE_MAX - G_BATCH;
 }
 
 static __attribute__((noinline)) void put_slow(struct g *gp)
 {
-	pool_put_list(&pools[gp->stack_class], gp, gp, 1);
+	pool_put(&pools[gp->stack_class], &gp, 1);
 }
 
 static inline void put(struct m *mp, struct g *gp)
@@ -161,10 +199,9 @@ static inline void put(struct m *mp, struct g *gp)
 		put_slow(gp);
 		return;
 	}
-	gp->link = pp->gfree;
-	pp->gfree = gp;
-	if (unlikely(++pp->gfree_n > P_GFREE_MAX))
+	if (unlikely(pp->gfree_n == P_GFREE_MAX))
 		gfree_overflow(pp);
+	pp->gfree[pp->gfree_n++] = gp;
 }
 
 void g_put(struct m *mp, struct g *gp)
@@ -194,12 +231,10 @@ size_t g_pool_give_back(size_t *left)
 	*left = 0;
 	for (int cls = 0; cls < STACK_CLASSES; cls++) {
 		struct gpool *pool = &pools[cls];
-		size_t cold = load_relaxed(&pool->cold), got = 0;
+		size_t cold = load_relaxed(&pool->cold), got;
 		size_t n = given ? 0 : cold < STACK_RELEASE_BATCH ? cold : STACK_RELEASE_BATCH;
-		struct g *gp = pool_take(pool, n, &got);
 
-		for (size_t i = 0; i < got; i++, gp = gp->link)
-			gs[i] = gp;
+		got = pool_take(pool, gs, n);
 		if (got > 0)
 			stack_give_back(gs, got);
 		lock_acquire(&pool->lock);

@@ -374,8 +374,7 @@ struct p {
 	int64_t global_at;	/* .. and from the global queue */
 	uint32_t latency_skip;	/* goroutines made ready until one is timed */
 	uint64_t id_next, id_end;
-	struct g *gfree;	/* dead goroutines of the default size */
-	uint32_t gfree_n;
+	uint32_t gfree_n;	/* .. of gfree */
 	uint32_t gfresh_n;	/* how many new ones were made last */
 	struct p_counts count;
 
@@ -433,6 +432,8 @@ struct p {
 	/* The owner M's, rarely. */
 	struct latency latency;
 	struct p_trace trace;
+
+	struct g *gfree[P_GFREE_MAX];	/* dead goroutines of the default size, oldest first */
 };
 
 /* ---------------------------------------------------------------- scheduler */
