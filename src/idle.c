@@ -287,6 +287,7 @@ static int64_t keeper_limit(void)
 		return -1;
 	now = os_now();
 	until += timers_slack(until);
+	sysmon_put_off();
 	return until > now ? until - now : 0;
 }
 

@@ -51,6 +51,12 @@ void os_populate(void *p, size_t n, size_t stride, size_t count);
 struct os_range { void *base; size_t len; };
 void os_release(const struct os_range *ranges, size_t count);
 
+/* A sleep that ends at a time (of os_now's) which any thread may change: its descriptor, or
+ * -errno. A time that is past ends it at once, INT64_MAX never. */
+int os_alarm_make(void);
+int os_alarm_set(int alarm, int64_t when);	/* 0, or -errno */
+void os_alarm_sleep(int alarm);
+
 int os_tid(void);
 int os_cpu(void);		/* on which the caller runs, or ran just now */
 int os_threads(void);			/* of this process, or -errno */

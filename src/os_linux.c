@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -492,6 +493,29 @@ void os_thread_leave_cpus(const struct os_cpus *set)
 		return;
 	sys3(SYS_sched_setaffinity, 0, sizeof others, &others);
 	sys3(SYS_sched_setaffinity, 0, sizeof all, &all);
+}
+
+int os_alarm_make(void)
+{
+	return (int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC);
+}
+
+int os_alarm_set(int alarm, int64_t when)
+{
+	struct itimerspec at = { .it_value = { when / 1000000000, when % 1000000000 } };
+
+	if (when <= 0)
+		at.it_value = (struct timespec){ 0, 1 };	/* zero would be never */
+	if (when == INT64_MAX)
+		at.it_value = (struct timespec){ 0, 0 };
+	return (int)sys4(SYS_timerfd_settime, alarm, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+void os_alarm_sleep(int alarm)
+{
+	uint64_t times;
+
+	sys3(SYS_read, alarm, &times, sizeof times);
 }
 
 void os_sleep(int64_t ns)

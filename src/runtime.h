@@ -188,6 +188,8 @@ void sysmon_init(void);
 void sysmon_wake(void);
 void sysmon_rouse(void);			/* .. unless its alarm is about to */
 void sysmon_poke(void);				/* it is to look at the timers */
+/* The keeper's: nothing runs any more, and it is about to sleep. */
+void sysmon_put_off(void);
 /* The keeper no longer watches the timers: sysmon is to. */
 void sysmon_watch_timers(void);
 /* Somebody came from outside: if no P is free, sysmon is to look soon. */

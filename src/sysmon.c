@@ -11,8 +11,10 @@
  * (cold stacks, a deadlock that was not yet certain), and then sleeps until a P is
  * taken from the idle list: an idle process makes no system calls. If the keeper is
  * to wake for a timer, sysmon has an alarm of its own shortly after that, and is not
- * woken then: most of those who wake for a timer are asleep again by the alarm, and
- * for the thread that wakes it is one system call less. With schedtrace on it never sleeps
+ * woken then. Most of those who wake for a timer are asleep again by the alarm: then the
+ * keeper puts it off (sysmon_put_off), until after the next timer. A system call, and
+ * not a thread that wakes, is what it costs; and should the keeper get no CPU when its
+ * time comes, somebody else is woken at the alarm. With schedtrace on sysmon never sleeps
  * like that: as in Go, the lines come at their interval even when nothing runs.
  *
  * Getting a CPU
@@ -45,6 +47,9 @@
 #include "schedtrace.h"
 
 static struct note sysmon_note;
+static int alarm_fd = -1;	/* os_alarm_make's; -1: none yet, or none can be had */
+static uint32_t at_alarm;	/* sysmon sleeps there, or is about to */
+static int64_t last_look;
 
 struct watch {
 	bool urgent;		/* goes before all ordinary threads */
@@ -59,10 +64,21 @@ struct watch {
 	int64_t ran_at;		/* .. when there were last more than before */
 };
 
+void sysmon_poke(void)
+{
+	/* seqcst: see alarm_sleep */
+	store_seqcst(&sysmon_note.word, 1);
+	if (load_seqcst(&at_alarm))
+		os_alarm_set(load_relaxed(&alarm_fd), 0);
+	else
+		netpoll_watch_note_wake(&sysmon_note);
+}
+
 void sysmon_wake(void)
 {
 	store_relaxed(&sched.sysmon_asleep, false);
-	netpoll_watch_note_wake(&sysmon_note);
+	store_relaxed(&sched.sysmon_alarmed, false);
+	sysmon_poke();
 }
 
 void sysmon_rouse(void)
@@ -73,11 +89,6 @@ void sysmon_rouse(void)
 		sysmon_wake();
 	else
 		store_relaxed(&sched.sysmon_asleep, false);	/* it sleeps for a tick, as it were */
-}
-
-void sysmon_poke(void)
-{
-	netpoll_watch_note_wake(&sysmon_note);
 }
 
 void sysmon_somebody_waits(void)
@@ -174,40 +185,6 @@ static int64_t alarm_after_keeper(void)
 	return until == TIMER_NEVER ? until : until + load_relaxed(&sched.timer_slack) + SYSMON_ALARM_NS;
 }
 
-/* Sleeps until a P is in use again: true. False: until the alarm, or there was no sleep. */
-static bool deep_sleep(void)
-{
-	bool asleep, polled, woken = true;
-	int64_t alarm;
-
-	lock_acquire(&sched.lock);
-	alarm = alarm_after_keeper();
-	store_seqcst(&sched.sysmon_until, alarm);
-	/* Timers that the keeper will not look at in time are ours: there may be
-	 * none (no M at all yet), and who started them may have left it asleep
-	 * because we were to look. */
-	/* So are descriptors that nobody waits for in the poller. A keeper that went
-	 * to sleep when no P was idle is to do so now. */
-	polled = !netpoll_on() || sched.keeper_polls;
-	if (!polled && sched.keeper && all_idle())
-		m_poke_locked();
-	asleep = all_idle() && polled && timers_earliest() >= load_seqcst(&sched.keeper_until);
-	store_relaxed(&sched.sysmon_asleep, asleep);
-	lock_release(&sched.lock);
-	if (!asleep)
-		return true;
-	if (alarm == TIMER_NEVER)
-		note_sleep(&sysmon_note);
-	else
-		woken = note_sleep_for(&sysmon_note, alarm - os_now());
-	if (!load_relaxed(&sched.sysmon_asleep))
-		return woken;	/* sysmon_wake, whose caller may still hold the lock */
-	lock_acquire(&sched.lock);
-	store_relaxed(&sched.sysmon_asleep, false);
-	lock_release(&sched.lock);
-	return woken;
-}
-
 /* Something is left to see to although nothing runs. */
 static bool unfinished(void)
 {
@@ -218,6 +195,101 @@ static bool unfinished(void)
 #define LINGER_TICKS 100
 /* The first of them: what comes at shorter intervals does not wake sysmon each time. */
 #define LINGER_FIRST_NS (2 * SYSMON_TICK_MAX_NS)
+
+/* All that concerns us is the keeper's, if we look at alarm at the latest. sched.lock held.
+ * Timers that the keeper will not look at in time are ours: there may be none (no M at
+ * all yet), and who started them may have left it asleep because we were to look. So are
+ * descriptors that nobody waits for in the poller. */
+static bool keeper_sees_to_all(int64_t alarm)
+{
+	store_seqcst(&sched.sysmon_until, alarm);
+	return all_idle() && (!netpoll_on() || sched.keeper_polls) &&
+	       timers_earliest() >= load_seqcst(&sched.keeper_until);
+}
+
+/* Others wake us there by setting the alarm, whoever sets it last:
+ *
+ *	here                    sysmon_poke             sysmon_put_off
+ *	at_alarm = 1            note = 1                alarm = later
+ *	read note               read at_alarm           read note
+ *	 1: do not sleep         1: alarm = at once      1: alarm = at once
+ *
+ * True: woken; false: it is time. */
+static bool alarm_sleep(int64_t alarm)
+{
+	int fd = load_relaxed(&alarm_fd);
+
+	if (os_alarm_set(fd, alarm) < 0) {
+		store_relaxed(&alarm_fd, -1);	/* the program has closed it, or it is another */
+		return note_sleep_for(&sysmon_note, alarm - os_now());
+	}
+	store_seqcst(&at_alarm, 1);
+	if (load_seqcst(&sysmon_note.word) == 0)
+		os_alarm_sleep(fd);
+	store_seqcst(&at_alarm, 0);
+	/* acquire: what the waker did; pairs with sysmon_poke */
+	return exchange_acquire(&sysmon_note.word, 0) != 0;
+}
+
+void sysmon_put_off(void)
+{
+	int64_t old, alarm;
+
+	if (!load_relaxed(&sched.sysmon_alarmed) || unfinished())
+		return;
+	lock_acquire(&sched.lock);
+	old = load_relaxed(&sched.sysmon_until);
+	alarm = alarm_after_keeper();
+	if (!sched.sysmon_alarmed || sched.sysmon_asleep || alarm - old < LINGER_FIRST_NS ||
+	    os_now() - load_relaxed(&last_look) > QUOTA_CHECK_IDLE_NS) {
+		lock_release(&sched.lock);
+		return;
+	}
+	if (keeper_sees_to_all(alarm)) {
+		store_relaxed(&sched.sysmon_asleep, true);
+		os_alarm_set(load_relaxed(&alarm_fd), alarm);
+		if (load_seqcst(&sysmon_note.word))
+			os_alarm_set(load_relaxed(&alarm_fd), 0);
+	} else {
+		store_seqcst(&sched.sysmon_until, old);
+	}
+	lock_release(&sched.lock);
+}
+
+/* Sleeps until a P is in use again: true. False: until the alarm, or there was no sleep. */
+static bool deep_sleep(void)
+{
+	bool asleep, alarmed, woken = true;
+	int64_t alarm;
+
+	if (load_relaxed(&alarm_fd) < 0)
+		store_relaxed(&alarm_fd, os_alarm_make());
+	lock_acquire(&sched.lock);
+	alarm = alarm_after_keeper();
+	/* A keeper that went to sleep when no P was idle is to wait in the poller now. */
+	if (netpoll_on() && !sched.keeper_polls && sched.keeper && all_idle())
+		m_poke_locked();
+	asleep = keeper_sees_to_all(alarm);
+	alarmed = asleep && load_relaxed(&alarm_fd) >= 0 && alarm != TIMER_NEVER;
+	store_relaxed(&sched.sysmon_asleep, asleep);
+	store_relaxed(&sched.sysmon_alarmed, alarmed);
+	lock_release(&sched.lock);
+	if (!asleep)
+		return true;
+	if (alarmed)
+		woken = alarm_sleep(alarm);
+	else if (alarm == TIMER_NEVER)
+		note_sleep(&sysmon_note);
+	else
+		woken = note_sleep_for(&sysmon_note, alarm - os_now());
+	if (!load_relaxed(&sched.sysmon_asleep) && !load_relaxed(&sched.sysmon_alarmed))
+		return woken;	/* sysmon_wake, whose caller may still hold the lock */
+	lock_acquire(&sched.lock);
+	store_relaxed(&sched.sysmon_asleep, false);
+	store_relaxed(&sched.sysmon_alarmed, false);
+	lock_release(&sched.lock);
+	return woken;
+}
 
 /* look: how soon the Ps are to be looked at again. */
 static void next_tick(struct watch *w, int64_t look)
@@ -337,6 +409,7 @@ static void *sysmon_thread(void *arg)
 			tick_sleep(&w);
 		}
 		now = w.woke_at = os_now();
+		store_relaxed(&last_look, now);
 		store_relaxed(&sched.coarse_now, now);
 		w.looked_at = now - load_relaxed(&sched.timer_slack);
 		timers_due(w.looked_at);

@@ -480,6 +480,7 @@ struct sched {
 	int m_n;		/* threads that exist or are being made */
 	int m_next_id;
 	bool sysmon_asleep;
+	bool sysmon_alarmed;	/* it sleeps until an alarm that can be put off, or just did */
 	uint64_t m_created;
 
 	/* Atomic. */

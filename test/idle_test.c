@@ -135,28 +135,109 @@ GO_TEST_TIMEOUT(threads_beyond_the_ps_end, 30)
 
 /* ------------------------------------------------------------------ sleeping */
 
+/* The fewest waits of threads for n sleeps, of five tries. */
+static long waits_for(int n, int64_t ns, long few)
+{
+	struct rusage before, after;
+	long least = LONG_MAX;
+
+	for (int try = 0; try < 5 && least > few; try++) {
+		getrusage(RUSAGE_SELF, &before);
+		for (int i = 0; i < n; i++)
+			goro_sleep(ns);
+		getrusage(RUSAGE_SELF, &after);
+		if (after.ru_nvcsw - before.ru_nvcsw < least)
+			least = after.ru_nvcsw - before.ru_nvcsw;
+	}
+	return least;
+}
+
 /* The thread that wakes for the timer runs the goroutine, which sleeps again, and the
  * thread with it: nobody else need know. */
 static int sleep_often(int argc, char **argv)
 {
-	struct rusage before, after;
-	long most = LONG_MAX;
+	long few = TOOL_TSAN ? 300 : 150, waits = waits_for(100, GORO_MILLISECOND, few);
 
 	(void)argc, (void)argv;
-	for (int try = 0; try < 5 && most > 150; try++) {
-		getrusage(RUSAGE_SELF, &before);
-		for (int i = 0; i < 100; i++)
-			goro_sleep(GORO_MILLISECOND);
-		getrusage(RUSAGE_SELF, &after);
-		if (after.ru_nvcsw - before.ru_nvcsw < most)
-			most = after.ru_nvcsw - before.ru_nvcsw;
-	}
-	if (most > (TOOL_TSAN ? 300 : 150))
-		FAIL("%ld waits of threads for 100 sleeps", most);
+	if (waits > few)
+		FAIL("%ld waits of threads for 100 sleeps", waits);
 	return 0;
 }
 
 TEST(a_sleep_wakes_one_thread)
 {
 	CHECK_EQ(goro_run(sleep_often, 0, NULL), 0);
+}
+
+/* Not even sysmon, which would have looked at each. */
+static int sleep_now_and_then(int argc, char **argv)
+{
+	long few = 25, waits = waits_for(16, 40 * GORO_MILLISECOND, few);
+
+	(void)argc, (void)argv;
+	if (waits > few)
+		FAIL("%ld waits of threads for 16 sleeps", waits);
+	return 0;
+}
+
+TEST(a_sleep_now_and_then_wakes_one_thread)
+{
+	if (TOOL_TSAN)
+		SKIP("the sanitizer's own thread wakes, too");
+	CHECK_EQ(goro_run(sleep_now_and_then, 0, NULL), 0);
+}
+
+/* ------------------------------------------------- a keeper without a CPU */
+
+static uint32_t let_go;
+
+static void hold_thread(int sig)
+{
+	(void)sig;
+	while (!load_relaxed(&let_go))
+		usleep(1000);
+}
+
+/* The keeper, once it sleeps until a timer. */
+static int keeper_thread(void)
+{
+	int tid = 0;
+
+	while (!tid) {
+		usleep(1000);
+		lock_acquire(&sched.lock);
+		if (sched.keeper && load_relaxed(&sched.keeper_until) != TIMER_NEVER)
+			tid = load_relaxed(&sched.keeper->tid);
+		lock_release(&sched.lock);
+	}
+	return tid;
+}
+
+static uint32_t slept;
+
+static void sleep_some(int times)
+{
+	for (int i = 0; i < times; i++)
+		goro_sleep(50 * GORO_MILLISECOND);
+	store_relaxed(&slept, 1);
+}
+
+/* It is held up just as somebody is who gets no CPU; by then sysmon's alarm has been put
+ * off a few times. */
+TEST(a_timer_is_seen_to_although_the_keeper_is_held_up)
+{
+	int tid = 0;
+
+	if (TOOL_TSAN)
+		SKIP("the sanitizer puts signals off");
+	signal(SIGUSR1, hold_thread);
+	goro_gomaxprocs(2);
+	some_life();
+	go(sleep_some, 6);
+	usleep(170000);
+	tid = keeper_thread();
+	CHECK_EQ((int)syscall(SYS_tgkill, getpid(), tid, SIGUSR1), 0);
+	while (!load_relaxed(&slept))
+		usleep(1000);
+	store_relaxed(&let_go, 1);
 }
