@@ -84,7 +84,7 @@ GO_TEST_TIMEOUT(a_thread_of_its_own_gives_them_back, 60)
 	CHECK_EQ(own_threads(), 2);
 	goro_gomaxprocs(2);	/* each P keeps some for itself */
 	for (int round = 0; round < 3; round++) {
-		start_and_end(SCALED(5000));
+		start_and_end(2000);
 		while (cached() > 2 * (uint64_t)(P_GFREE_MAX + 1) * STACK_DEFAULT_BYTES)
 			goro_sleep(50 * GORO_MILLISECOND);	/* so that all go at once */
 		CHECK_EQ(own_threads(), 3);
