@@ -76,8 +76,11 @@ struct fd_use {
 	uint32_t gen;		/* the descriptor's when it was entered */
 	bool guessed;		/* it has not tried, but guesses that there is nothing */
 	bool hurried;		/* .. and was told to try before there was an event */
+	bool done;		/* it was read for us, see fd_batch.c: .. */
+	int result;		/* .. with this result */
 	unsigned woken;		/* ways for which an event was given to us: see
 				 * "Several who wait" */
+	const struct iovec *offer;	/* where to read to: for others to do; NULL: not so */
 };
 
 /* The caller uses fd until it leaves; close(2) will wait for it. 0, or -EBADF. In
@@ -127,12 +130,21 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
  * instead of the descriptor's. */
 int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
 
+/* Goroutines on a list who wait to read and have said where to. */
+struct fd_batch {
+	int n;
+	struct g *gp[NETPOLL_BATCH];
+};
+/* Reads for them, if that is worth while: fd_batch.c. In state RUNTIME. */
+void fd_batch_read(const struct fd_batch *b);
+extern uint64_t fd_batch_reads;	/* so far; atomic */
+
 /* An event of that number is about to be seen to: it is brought into the cache; and who
  * waits for it, once that was done for the descriptor. In state RUNTIME. */
 void fd_prefetch(int fd);
 void fd_prefetch_waiter(int fd);
 /* The poller's: appends to the list who waits for it. In state RUNTIME. */
-void fd_event(uint64_t tag, unsigned what, struct ready_list *list);
+void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct fd_batch *batch);
 
 /* ---------------------------------------- not even trying: fd_guess.c */
 
@@ -213,7 +225,7 @@ void fd_forget(struct fd *f, int why, struct ready_list *list);
 void fd_enqueue(struct fd *f, struct g *gp, unsigned what);
 
 /* lock held. Takes them off, for a reason: 0, try again, or -errno .. */
-enum { WOKEN_READY = 0, WOKEN_TO_TRY = 1 };
+enum { WOKEN_READY = 0, WOKEN_TO_TRY = 1, WOKEN_DONE = 2 };
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list);
 void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *list);
 /* .. for this to make them ready. In state RUNTIME. */

@@ -99,14 +99,19 @@ static void event(struct fd *f, enum fd_way way, struct ready_list *list)
 	fd_take_off_first(f, way, list);
 }
 
-void fd_event(uint64_t tag, unsigned what, struct ready_list *list)
+void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct fd_batch *batch)
 {
 	struct fd *f = fd_at((int)(uint32_t)tag);
 
 	lock_acquire(&f->lock);
 	if (tag == fd_tag(f)) {
-		if (what & NETPOLL_READ)
+		struct waiter *w = f->waiters[FD_READ].first;
+
+		if (what & NETPOLL_READ) {
 			event(f, FD_READ, list);
+			if (w && w->elem)
+				batch->gp[batch->n++] = w->gp;
+		}
 		if (what & NETPOLL_WRITE)
 			event(f, FD_WRITE, list);
 	}
@@ -304,6 +309,7 @@ void fd_enqueue(struct fd *f, struct g *gp, unsigned what)
 		struct waiter *w = &gp->waiters[i];
 
 		w->key = f;
+		w->elem = NULL;
 		w->queued = what & 1u << i;
 		if (!w->queued)
 			continue;
@@ -349,6 +355,10 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 		return r;
 	}
 	fd_enqueue(f, gp, what);
+	if (u->offer) {
+		gp->waiters[FD_READ].elem = u->offer->iov_base;
+		gp->waiters[FD_WRITE].index = (int)u->offer->iov_len;
+	}
 	count_wait(mp, false);
 	if (likely(mp->p))
 		runq_prefetch(mp->p);
@@ -356,6 +366,9 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 	count_wait(mp, true);
 	r = gp->waiters[0].index;
 	u->hurried = r == WOKEN_TO_TRY;
+	u->done = r == WOKEN_DONE;
+	if (u->done)
+		u->result = gp->waiters[FD_WRITE].index;
 	if (r >= 0) {
 		u->woken |= what;
 		r = 0;

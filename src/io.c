@@ -53,6 +53,10 @@
 
 static char order;	/* for the tools */
 
+static ssize_t try_transfer(struct io *io);
+
+#define OFFER_MAX (64 << 10)
+
 static ssize_t try_once(struct io *io, io_try *try)
 {
 	ssize_t r;
@@ -80,6 +84,14 @@ static ssize_t first_try(struct io *io, io_try *try)
 	return r;
 }
 
+/* What a try would do may be done for us while we wait. */
+static bool may_offer(const struct io *io, io_try *try)
+{
+	return try == try_transfer && io->way == FD_READ && io->iov_n == 1 &&
+	       io->iov->iov_len <= OFFER_MAX && load_relaxed(&io->use.f->own) &&
+	       load_relaxed(&io->use.f->kind) == FD_SOCKET;
+}
+
 ssize_t io_repeat(struct io *io, io_try *try)
 {
 	struct fd *f = io->use.f;
@@ -94,10 +106,16 @@ ssize_t io_repeat(struct io *io, io_try *try)
 		r = first ? first_try(io, try) : try_once(io, try);
 		if (likely(r != -EAGAIN) || io->dont_wait)
 			return r;
+		io->use.offer = may_offer(io, try) ? io->iov : NULL;
 		r = fd_wait(&io->use, io->way, seq);
 		io->use.guessed = false;
 		if (unlikely(r < 0))
 			return r;
+		if (io->use.done) {
+			io->use.done = false;	/* the next wait need not park */
+			tool_received(&order);
+			return io->use.result;
+		}
 	}
 }
 

@@ -136,15 +136,18 @@ static void prefetch(const struct netpoll_events *ev, int i)
 static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 {
 	struct ready_list list = { NULL, NULL };
+	struct fd_batch batch;
 	uint64_t n = 0;
 
+	batch.n = 0;
 	for (int i = 0; i < ev->n; i++) {
 		prefetch(ev, i);
 		if (unlikely(ev->at[i].tag == URING_TAG))
 			uring_event(&list);
 		else
-			fd_event(ev->at[i].tag, ev->at[i].what, &list);
+			fd_event(ev->at[i].tag, ev->at[i].what, &list, &batch);
 	}
+	fd_batch_read(&batch);
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
 	if (n > 0)
