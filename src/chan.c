@@ -5,6 +5,11 @@
  * and without entering the runtime: polling is cheap and holds up nobody. What
  * is answered so is only "not now". "Closed" allows the caller to drop the
  * channel, so it is said when whoever closes it has let go of it.
+ *
+ * Send and receive have a short way for what is most frequent: elements of a word, the
+ * lock is free, no select is met. Nothing on it has to outlast a call, so it saves no
+ * registers, and whoever waits has two frames on its stack, its own and sched_await's.
+ * For everything else it gives up before it has changed anything, and calls send_any or recv_any.
  */
 #include "chan.h"
 
@@ -119,10 +124,10 @@ static _Noreturn __attribute__((noinline, cold)) void wait_on_nil(struct m *mp, 
 	throw("a goroutine that waits forever was woken");
 }
 
-/* Queues the running goroutine and parks it, releasing the channel's lock. The
- * channel is not touched again: it may be gone. */
-static inline __attribute__((always_inline)) struct m *
-wait_unprofiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
+/* Queues the running goroutine. It then parks, releasing the channel's lock; the channel
+ * is not touched again: it may be gone. (queued is a select's; it makes one store of four.) */
+static inline __attribute__((always_inline)) void
+wait_prepare(struct m *mp, goro_chan *c, struct waitq *q, void *elem)
 {
 	struct waiter *w = &mp->curg->waiter;
 
@@ -131,29 +136,57 @@ wait_unprofiled(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wa
 	w->elem = elem;
 	w->is_send = q == &c->sendq;
 	w->is_select = false;
+	w->queued = false;
 	w->ok = false;
 	waitq_put(q, w);
-	return park(mp, park_unlock, &c->lock, why);
 }
 
 /* Apart, since what the profile has to remember would take registers of those who wait
  * when nobody profiles. */
-static __attribute__((noinline, cold)) struct m *
+static __attribute__((noinline, cold)) bool
 wait_profiled(struct m *mp, goro_chan *c, bool is_send, void *elem, enum wait_reason why)
 {
 	int64_t since = profile_wait_start();
+	bool ok;
 
-	mp = wait_unprofiled(mp, c, is_send ? &c->sendq : &c->recvq, elem, why);
+	wait_prepare(mp, c, is_send ? &c->sendq : &c->recvq, elem);
+	mp = park(mp, park_unlock, &c->lock, why);
 	profile_block_event(mp, since);
-	return mp;
+	ok = mp->curg->waiter.ok;
+	rt_exit_free(mp);
+	return ok;
 }
 
-static inline __attribute__((always_inline)) struct m *
-wait_on(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
+/* Leaves the runtime. True: a value came. */
+static inline __attribute__((always_inline)) bool
+wait_exit(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_reason why)
 {
 	if (unlikely(profile_on()))
 		return wait_profiled(mp, c, q == &c->sendq, elem, why);
-	return wait_unprofiled(mp, c, q, elem, why);
+	wait_prepare(mp, c, q, elem);
+	return sched_await(mp, &c->lock, why);
+}
+
+/* Unlocked, and somebody may sleep on the lock: wakes it, makes peer ready, if there is one,
+ * and leaves the runtime. (Only the lock's address is of use: the channel may be gone.) True. */
+static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock *l, struct g *peer)
+{
+	lock_wake(l);
+	if (peer)
+		return g_ready_exit(mp, peer);
+	rt_exit_free(mp);
+	return true;
+}
+
+/* An operation is done: unlocks, makes peer ready and leaves the runtime. True. */
+static inline __attribute__((always_inline)) bool done_exit(struct m *mp, goro_chan *c, struct g *peer)
+{
+	if (lock_release_quietly(&c->lock))
+		return wake_exit(mp, &c->lock, peer);
+	if (peer)
+		return g_ready_exit(mp, peer);
+	rt_exit_free(mp);
+	return true;
 }
 
 /* ------------------------------------------------------------------- send */
@@ -164,26 +197,76 @@ static _Noreturn __attribute__((noinline, cold)) void panic_closed(goro_chan *c)
 	panic_misuse("send on closed channel");
 }
 
-void goro_chan_send(goro_chan *c, const void *elem)
+/* Lock held. */
+static __attribute__((noinline)) void send_any(struct m *mp, goro_chan *c, const void *elem)
 {
-	struct m *mp = rt_enter_free();
 	struct g *peer;
 
-	if (unlikely(!c))
-		wait_on_nil(mp, WAIT_CHAN_SEND_NIL);
-	lock_acquire(&c->lock);
 	if (unlikely(c->closed))
 		panic_closed(c);
-	if (chan_send_now(c, elem, &peer)) {
-		lock_release(&c->lock);
-		if (peer)
-			g_ready(mp, peer);
-	} else {
-		mp = wait_on(mp, c, &c->sendq, (void *)(uintptr_t)elem, WAIT_CHAN_SEND);
-		if (unlikely(!mp->curg->waiter.ok))
-			panic_misuse("send on closed channel");
+	if (chan_send_now(c, elem, &peer))
+		done_exit(mp, c, peer);
+	else if (!wait_exit(mp, c, &c->sendq, (void *)(uintptr_t)elem, WAIT_CHAN_SEND))
+		goro_panic("send on closed channel");
+}
+
+static __attribute__((noinline, cold)) void send_late(struct m *mp, goro_chan *c, const void *elem)
+{
+	if (!c)
+		wait_on_nil(mp, WAIT_CHAN_SEND_NIL);
+	lock_acquire(&c->lock);
+	send_any(mp, c, elem);
+}
+
+static __attribute__((noinline, cold)) void send_enter(struct m *mp, goro_chan *c, const void *elem)
+{
+	send_late(rt_enter_free_slow(mp), c, elem);
+}
+
+/* Sends if that is as simple as it mostly is; *peer as of chan_send_now. The channel is not closed. */
+static inline __attribute__((always_inline)) bool
+send_simply(goro_chan *c, const void *elem, struct waiter *w, struct g **peer)
+{
+	*peer = NULL;
+	if (w) {
+		if (unlikely(w->is_select || !elem_copy_word(w->elem, elem, c->elem_size)))
+			return false;
+		waitq_take_first(&c->recvq, w);
+		w->ok = true;
+		*peer = g_of_waiter(w);
+		return true;
 	}
-	rt_exit_free(mp);
+	if (c->count >= c->capacity || !elem_copy_word(ring_end(c), elem, c->elem_size))
+		return false;
+	store_release(&c->count, c->count + 1);
+	return true;
+}
+
+void goro_chan_send(goro_chan *c, const void *elem)
+{
+	struct m *mp = m_self();
+	struct waiter *w;
+	struct g *peer;
+
+	if (unlikely(!rt_try_enter(mp))) {
+		send_enter(mp, c, elem);
+		return;
+	}
+	if (unlikely(!c || !lock_try(&c->lock))) {
+		send_late(mp, c, elem);
+		return;
+	}
+	w = c->recvq.first;
+	if (unlikely(c->closed)) {
+		panic_closed(c);
+	} else if (!w && !c->buffered) {
+		if (unlikely(!wait_exit(mp, c, &c->sendq, (void *)(uintptr_t)elem, WAIT_CHAN_SEND)))
+			goro_panic("send on closed channel");
+	} else if (likely(send_simply(c, elem, w, &peer))) {
+		done_exit(mp, c, peer);
+	} else {
+		send_any(mp, c, elem);
+	}
 }
 
 bool goro_chan_try_send(goro_chan *c, const void *elem)
@@ -213,26 +296,69 @@ bool goro_chan_try_send(goro_chan *c, const void *elem)
 
 /* ---------------------------------------------------------------- receive */
 
-bool goro_chan_recv(goro_chan *c, void *elem)
+/* Lock held. */
+static __attribute__((noinline)) bool recv_any(struct m *mp, goro_chan *c, void *elem)
 {
-	struct m *mp = rt_enter_free();
 	enum goro_recv result;
 	struct g *peer;
 
-	if (unlikely(!c))
+	result = chan_recv_now(c, elem, &peer);
+	if (result == GORO_RECV_EMPTY)
+		return wait_exit(mp, c, &c->recvq, elem, WAIT_CHAN_RECV);
+	done_exit(mp, c, peer);
+	return result == GORO_RECV_OK;
+}
+
+static __attribute__((noinline, cold)) bool recv_late(struct m *mp, goro_chan *c, void *elem)
+{
+	if (!c)
 		wait_on_nil(mp, WAIT_CHAN_RECV_NIL);
 	lock_acquire(&c->lock);
-	result = chan_recv_now(c, elem, &peer);
-	if (result == GORO_RECV_EMPTY) {
-		mp = wait_on(mp, c, &c->recvq, elem, WAIT_CHAN_RECV);
-		result = mp->curg->waiter.ok ? GORO_RECV_OK : GORO_RECV_CLOSED;
-	} else {
-		lock_release(&c->lock);
-		if (peer)
-			g_ready(mp, peer);
+	return recv_any(mp, c, elem);
+}
+
+static __attribute__((noinline, cold)) bool recv_enter(struct m *mp, goro_chan *c, void *elem)
+{
+	return recv_late(rt_enter_free_slow(mp), c, elem);
+}
+
+/* As send_simply. There is somebody who sends, or something in the ring. */
+static inline __attribute__((always_inline)) bool
+recv_simply(goro_chan *c, void *elem, struct waiter *w, struct g **peer)
+{
+	*peer = NULL;
+	if (c->count > 0) {
+		if (w || !elem_copy_word(elem, c->ring + c->recv_at, c->elem_size))
+			return false;
+		ring_advance(c);
+		return true;
 	}
-	rt_exit_free(mp);
-	return result == GORO_RECV_OK;
+	if (unlikely(w->is_select || !elem_copy_word(elem, w->elem, c->elem_size)))
+		return false;
+	waitq_take_first(&c->sendq, w);
+	w->ok = true;
+	*peer = g_of_waiter(w);
+	return true;
+}
+
+bool goro_chan_recv(goro_chan *c, void *elem)
+{
+	struct m *mp = m_self();
+	struct waiter *w;
+	struct g *peer;
+
+	if (unlikely(!rt_try_enter(mp)))
+		return recv_enter(mp, c, elem);
+	if (unlikely(!c || !lock_try(&c->lock)))
+		return recv_late(mp, c, elem);
+	w = c->sendq.first;
+	if (!w && c->count == 0) {
+		if (likely(!c->closed))
+			return wait_exit(mp, c, &c->recvq, elem, WAIT_CHAN_RECV);
+	} else if (likely(recv_simply(c, elem, w, &peer))) {
+		return done_exit(mp, c, peer);
+	}
+	return recv_any(mp, c, elem);
 }
 
 enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)

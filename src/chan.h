@@ -103,30 +103,53 @@ static inline void elem_copy(void *to, const void *from, size_t n)
 	}
 }
 
+/* Only the sizes that are most frequent; to NULL: nobody wants it. False: another size. */
+static inline bool elem_copy_word(void *to, const void *from, size_t n)
+{
+	if (unlikely(!to))
+		return true;
+	if (n == 8)
+		memcpy(to, from, 8);
+	else if (n == 4)
+		memcpy(to, from, 4);
+	else
+		return false;
+	return true;
+}
+
 static inline void elem_zero(void *to, size_t n)
 {
 	if (n > 0)
 		memset(to, 0, n);
 }
 
-static inline void ring_put(goro_chan *c, const void *elem)
+/* Where the next goes. */
+static inline char *ring_end(goro_chan *c)
 {
 	size_t at = c->recv_at + c->count * c->elem_size;
 
-	if (at >= c->ring_bytes)
-		at -= c->ring_bytes;
-	elem_copy(c->ring + at, elem, c->elem_size);
+	return c->ring + (at < c->ring_bytes ? at : at - c->ring_bytes);
+}
+
+static inline void ring_put(goro_chan *c, const void *elem)
+{
+	elem_copy(ring_end(c), elem, c->elem_size);
 	store_release(&c->count, c->count + 1);
+}
+
+static inline void ring_advance(goro_chan *c)
+{
+	c->recv_at += c->elem_size;
+	if (c->recv_at == c->ring_bytes)
+		c->recv_at = 0;
+	store_release(&c->count, c->count - 1);
 }
 
 static inline void ring_get(goro_chan *c, void *elem)
 {
 	if (elem)
 		elem_copy(elem, c->ring + c->recv_at, c->elem_size);
-	c->recv_at += c->elem_size;
-	if (c->recv_at == c->ring_bytes)
-		c->recv_at = 0;
-	store_release(&c->count, c->count - 1);
+	ring_advance(c);
 }
 
 /* ---------------------------------------------------------------- waiters */
@@ -164,6 +187,15 @@ static inline bool select_is_wide(const struct g *gp)
 	const struct waiter *w = gp->waiters;
 
 	return !w->key && w->is_select && w->elem && w->next == w->elem && w->prev == w->elem;
+}
+
+/* The goroutine of a waiter that is no select's: of its address, which takes no load. */
+static inline struct g *g_of_waiter(struct waiter *w)
+{
+	struct g *gp = (struct g *)((char *)w - offsetof(struct g, waiter));
+
+	check(!w->is_select && w->gp == gp);
+	return gp;
 }
 
 /* The first in line that still waits: its goroutine is the caller's to make

@@ -27,7 +27,7 @@ struct debug {
 	DEBUG_SWITCH_LIST(X)
 #undef X
 };
-extern struct debug debug;
+extern struct debug debug __attribute__((visibility("hidden")));
 
 void debug_init(void);
 

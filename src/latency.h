@@ -19,14 +19,13 @@ void latency_record(struct p *pp, struct g *gp);
  * only. */
 static inline void latency_ready(struct p *pp, struct g *gp)
 {
-	uint32_t status = G_RUNNABLE;
-
-	if (__builtin_expect(pp->latency_skip-- == 0, 0)) {
-		gp->wait_since = (int64_t)latency_stamp(pp, gp);
-		status = G_RUNNABLE_TIMED;
-	}
 	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
-	store_release(&gp->status, status);
+	if (__builtin_expect(__builtin_sub_overflow(pp->latency_skip, 1, &pp->latency_skip), 0)) {
+		gp->wait_since = (int64_t)latency_stamp(pp, gp);
+		store_release(&gp->status, G_RUNNABLE_TIMED);
+	} else {
+		store_release(&gp->status, G_RUNNABLE);
+	}
 }
 
 /* A runnable gp is about to run on pp: counts it if it was timed. Owner P only. */

@@ -81,11 +81,17 @@ static inline void lock_acquire(struct lock *l)
 		lock_slow(l);
 }
 
-static inline void lock_release(struct lock *l)
+/* True: somebody may sleep, and the caller is to call lock_wake soon. */
+static inline bool lock_release_quietly(struct lock *l)
 {
 	lock_rank_pop(l);
 	/* release: pairs with cas_acquire in lock_acquire, exchange_acquire in lock_slow */
-	if (__builtin_expect(exchange_release(&l->word, 0) == 2, 0))
+	return __builtin_expect(exchange_release(&l->word, 0) == 2, 0);
+}
+
+static inline void lock_release(struct lock *l)
+{
+	if (lock_release_quietly(l))
 		lock_wake(l);
 }
 

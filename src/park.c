@@ -82,6 +82,18 @@ void g_ready(struct m *mp, struct g *gp)
 	}
 }
 
+bool g_ready_exit(struct m *mp, struct g *gp)
+{
+	struct p *pp = mp->p;
+
+	if (likely(ready_here(mp, gp))) {
+		runq_put_next(pp, gp);
+		wake();
+	}
+	rt_exit_free(mp);
+	return true;
+}
+
 void g_ready_in_order(struct m *mp, struct g *gp)
 {
 	if (likely(ready_here(mp, gp))) {

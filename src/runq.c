@@ -401,14 +401,6 @@ void runq_put_woken_slow(struct p *pp, struct g *gp)
 	put_global(&sched.runq, gs, n);
 }
 
-void runq_put_next(struct p *pp, struct g *gp)
-{
-	struct g *old = swap_next(pp, gp);
-
-	if (old)
-		runq_put_woken(pp, old);
-}
-
 /* The frames from who called one of ours down to the switch, about. */
 #define PREFETCH_BYTES 512
 

@@ -7,7 +7,6 @@
 #include "types.h"
 
 /* Owner of the P only (the M that has it, or who holds a stopped P). */
-void runq_put_next(struct p *pp, struct g *gp);	/* runs next; the last next is woken */
 /* Moves everything to the global queue. sched.lock held. */
 void runq_drain(struct p *pp);
 
@@ -242,20 +241,43 @@ static inline struct g *swap_next(struct p *pp, struct g *gp)
 	return exchange_acqrel(&pp->runnext, gp);
 }
 
+/* gp runs next; the last next is woken. */
+static inline void runq_put_next(struct p *pp, struct g *gp)
+{
+	struct g *old = swap_next(pp, gp);
+
+	if (old)
+		runq_put_woken(pp, old);
+}
+
+/* It is time to look in the other direction first. Once for each pick. */
+static inline bool runq_fair_turn(struct p *pp)
+{
+	return __builtin_expect(--pp->fair_in == 0, 0);
+}
+
 /* The next to run; *inherit: it goes on with the slice of the one before. */
-static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bool *inherit)
+static inline __attribute__((always_inline)) struct g *runq_get_usual(struct p *pp, bool *inherit)
 {
 	struct g *gp;
 
 	*inherit = false;
-	if (__builtin_expect(--pp->fair_in == 0, 0) && (gp = runq_get_fair(pp)))
-		return gp;
 	if (load_relaxed(&pp->runnext) && (gp = swap_next(pp, NULL))) {
 		*inherit = true;
 		return gp;
 	}
 	gp = deque_pop_newest(&pp->started);
 	return gp ? gp : ring_pop(&pp->woken);
+}
+
+static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bool *inherit)
+{
+	struct g *gp;
+
+	*inherit = false;
+	if (runq_fair_turn(pp) && (gp = runq_get_fair(pp)))
+		return gp;
+	return runq_get_usual(pp, inherit);
 }
 
 /* The usual yield of a P that is alone: gp goes to the end of the woken, the first of

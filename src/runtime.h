@@ -13,7 +13,10 @@
  * runs once gp's stack is at rest and is what publishes it. Returns when gp runs
  * again: the M it is then on. */
 struct m *sched_leave(struct m *mp, void (*after)(struct m *mp, struct g *gp), void *arg);
-/* The same for good. */
+/* Parks the running goroutine, whose waiter is in a queue that l guards; l is released
+ * once its stack is at rest. Leaves the runtime when it runs again: true if a value came. */
+bool sched_await(struct m *mp, struct lock *l, enum wait_reason why);
+/* As sched_leave, for good. */
 _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *mp, struct g *gp));
 /* What a new goroutine does first, on its own stack. */
 void sched_arrive(struct m *mp);
@@ -55,14 +58,17 @@ void foreign_ready(struct g *gp);
 /* Parks the running goroutine. commit runs when its stack is at rest: after it
  * (and not before) g_ready may be called for it. The M it is on afterwards. Inline: a frame
  * less on the stack of whoever waits, which is a cache line less to come back to. */
-static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
-                             enum wait_reason why)
+static inline void park_begin(struct g *gp, enum wait_reason why)
 {
-	struct g *gp = mp->curg;
-
 	gp->wait_reason = (uint8_t)why;
 	gp->wait_since = load_relaxed(&sched.coarse_now);
 	store_relaxed(&gp->status, G_WAITING);
+}
+
+static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
+                             enum wait_reason why)
+{
+	park_begin(mp->curg, why);
 	if (__builtin_expect(mp->is_foreign, 0))
 		return foreign_park(mp, commit, arg);
 	count_up(&mp->p->count.parks, 1);
@@ -73,6 +79,8 @@ void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock 
 void g_ready_in_order(struct m *mp, struct g *gp);
 /* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
+/* .. and leaves the runtime. True. */
+bool g_ready_exit(struct m *mp, struct g *gp);
 /* Only half of that: true: gp is runnable, and for the caller to queue or
  * to run; false: that is done already. */
 bool g_make_runnable(struct m *mp, struct g *gp);

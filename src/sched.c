@@ -60,9 +60,12 @@ static inline void after_run(struct m *mp)
 	mp->after_g = NULL;
 	/* release: its context is whole; pairs with load_acquire in dump.c */
 	store_release(&old->mp, NULL);
-	if (after) {
+	if (likely(after)) {
 		mp->after_fn = NULL;
-		after(mp, old);
+		if (likely(after == park_unlock))
+			lock_release(mp->after_arg);
+		else
+			after(mp, old);
 	}
 }
 
@@ -176,10 +179,37 @@ static __attribute__((noinline)) void see_to_due(struct m *mp)
 		fd_guess_late(mp);
 }
 
-/* A goroutine that leaves may hold a lock, of what it waits for, until its stack
+/* The next for one that leaves, to be switched to from here. NULL: the scheduler context is
+ * to see to it. The M has a P.
+ *
+ * A goroutine that leaves may hold a lock, of what it waits for, until its stack
  * is at rest; and timers that fire may need that one. So if some are due they are
  * left for the scheduler context, which comes to them after the unlock. */
-struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void *arg)
+static inline __attribute__((always_inline)) struct g *
+pick_for_leaver(struct m *mp, struct p *pp, struct g *gp, bool *inherit)
+{
+	struct g *next = NULL;
+
+	if ((heed() && leaves_to_loop(mp, gp)) || unlikely(gp->locked_m))
+		return NULL;
+	if (runq_fair_turn(pp)) {
+		if (anything_due(mp)) {
+			pp->fair_in = 1;	/* it is still that turn's */
+			return NULL;
+		}
+		next = runq_get_fair(pp);
+	}
+	if (likely(!next))
+		next = runq_get_usual(pp, inherit);
+	if (next && unlikely(next->locked_m)) {
+		mp->pick = next;
+		return NULL;
+	}
+	return next;
+}
+
+static inline __attribute__((always_inline)) struct m *
+leave(struct m *mp, struct p *pp, void (*after)(struct m *, struct g *), void *arg)
 {
 	struct g *gp = mp->curg, *next = NULL;
 	bool inherit = false;
@@ -187,10 +217,33 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
-	if (!(heed() && leaves_to_loop(mp, gp)) && likely(mp->p && !gp->locked_m) &&
-	    !(timers_turn(mp) && anything_due(mp)))
-		next = pick_local(mp, &inherit);
+	if (likely(pp))
+		next = pick_for_leaver(mp, pp, gp, &inherit);
 	return switch_from(mp, gp, next, inherit);
+}
+
+struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void *arg)
+{
+	return leave(mp, mp->p, after, arg);
+}
+
+/* What a channel does most: one frame from the call of the program's to the switch. Only a
+ * plain thread has no P here. */
+bool sched_await(struct m *mp, struct lock *l, enum wait_reason why)
+{
+	struct p *pp = mp->p;
+	bool ok;
+
+	park_begin(mp->curg, why);
+	if (likely(pp)) {
+		count_up(&pp->count.parks, 1);
+		mp = leave(mp, pp, park_unlock, l);
+	} else {
+		mp = foreign_park(mp, park_unlock, l);
+	}
+	ok = mp->curg->waiter.ok;
+	rt_exit_free(mp);
+	return ok;
 }
 
 _Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))

@@ -516,7 +516,8 @@ struct sched {
 	int all_p_n;
 };
 
-extern struct sched sched;
+extern struct sched sched		/* hidden: an instruction less to find it */
+	__attribute__((visibility("hidden")));
 
 /* The P of an index below gomaxprocs or all_p_n, as once loaded with acquire. */
 static inline struct p *p_at(int i)

@@ -37,17 +37,24 @@ static inline void waitq_remove(struct waitq *q, struct waiter *w)
 		q->last = w->prev;
 }
 
+/* w: the first. */
+static inline void waitq_take_first(struct waitq *q, struct waiter *w)
+{
+	struct waiter *next = w->next;
+
+	store_release(&q->first, next);
+	if (next)
+		next->prev = NULL;
+	else
+		q->last = NULL;
+}
+
 static inline struct waiter *waitq_take(struct waitq *q)
 {
 	struct waiter *w = q->first;
 
-	if (w) {
-		store_release(&q->first, w->next);
-		if (w->next)
-			w->next->prev = NULL;
-		else
-			q->last = NULL;
-	}
+	if (w)
+		waitq_take_first(q, w);
 	return w;
 }
 
