@@ -50,7 +50,8 @@ struct sched sched = { .lock = LOCK_INIT(RANK_SCHED) };
 
 /* ------------------------------------------------------------- the switch */
 
-static inline void after_run(struct m *mp)
+/* mostly_unlock: that is what there is to do, most of the time; here without a call. */
+static inline __attribute__((always_inline)) void after_run(struct m *mp, bool mostly_unlock)
 {
 	void (*after)(struct m *, struct g *) = mp->after_fn;
 	struct g *old = mp->after_g;
@@ -60,9 +61,9 @@ static inline void after_run(struct m *mp)
 	mp->after_g = NULL;
 	/* release: its context is whole; pairs with load_acquire in dump.c */
 	store_release(&old->mp, NULL);
-	if (likely(after)) {
+	if (after) {
 		mp->after_fn = NULL;
-		if (likely(after == park_unlock))
+		if (mostly_unlock && likely(after == park_unlock))
 			lock_release(mp->after_arg);
 		else
 			after(mp, old);
@@ -99,7 +100,7 @@ static inline void set_running(struct m *mp, struct g *gp, bool inherit)
 void sched_arrive(struct m *mp)
 {
 	tool_switch_finish(&mp->curg->tool);
-	after_run(mp);
+	after_run(mp, false);
 	*mp->errno_at = 0;
 }
 
@@ -118,7 +119,7 @@ static inline __attribute__((always_inline)) struct m *switch_from(struct m *mp,
 		mp = context_switch(&gp->context, &mp->sched_context, mp);
 	}
 	tool_switch_finish(&gp->tool);
-	after_run(mp);
+	after_run(mp, true);
 	*mp->errno_at = gp->saved_errno;
 	return mp;
 }
@@ -559,7 +560,7 @@ void sched_loop(struct m *mp)
 		struct g *gp;
 		bool inherit;
 
-		after_run(mp);
+		after_run(mp, false);
 		gp = mp->ending ? NULL : next_goroutine(mp, &inherit);
 		if (unlikely(mp->owes_poke))
 			timers_tell(mp);
