@@ -7,18 +7,20 @@
  * lie here, in no order, until their time comes near.
  *
  * Time is cut into units of 4 ms. A unit's entries lie in the place that the unit's lowest
- * bits say, together with those of the units a round of places before and after it:
- * 4.3 s. What matters of a place is the time of its first entry; a tree over the places,
- * each node the lesser of its two, has the first of all at its root. When that comes near, its unit is taken out of its place, and the
- * others there are looked through for the next. So the thousands that end within one
- * round are each written once and read once, from one end of an array to the other, which caches are good
- * at; a place is looked through no more often than it has units with something in them.
+ * bits say, together with those of the units a round of places (4.3 s) before and after
+ * it. What matters of a place is the time of its first entry; a tree over the places, each
+ * node the lesser of its two, has the first of all at its root. When that comes near, its
+ * unit is taken out of its place, and the others there are looked through for the next. So
+ * the thousands that end within one round are each written once and read once, from one
+ * end of an array to the other, which caches are good at; and a place is looked through no
+ * more often than it has units with something in them.
  *
  * Only sleeps are kept here: they are never stopped, so nobody needs to find one again.
  *
- * Rejected: a timing wheel, whose hand has to be moved while nothing happens, and rounds; this
- * has no hand, and knows what comes first. A radix heap, whose places hold ever longer times: to
- * spread one of the long ones over the shorter, all at once, made others half a millisecond late.
+ * Rejected: a timing wheel, whose hand has to be moved while nothing happens, and which
+ * rounds; this has no hand, and knows what comes first. A radix heap, whose places hold ever
+ * longer times: to spread one of the long ones over the shorter, all at once, made others
+ * half a millisecond late.
  */
 #include "timer_far.h"
 
