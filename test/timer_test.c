@@ -374,28 +374,44 @@ static void start_many(goro_waitgroup *wg, int64_t ns, int64_t spread)
 	goro_sleep(10 * MS);		/* all are asleep */
 }
 
-/* The first on the heap is put off until long after them. */
+/* One timer that comes first, and so many later than all sleeps that none of these is on the
+ * heap. What happens to the first must not make them wait for the others. */
+static void check_first_goes(void (*go_away)(goro_timer *))
+{
+	static goro_timer *later[MANY];
+	goro_waitgroup wg = { 0 };
+	goro_timer *first;
+
+	goro_gomaxprocs(1);
+	for (int i = 0; i < MANY; i++)
+		later[i] = goro_timer_make(HOUR);
+	first = goro_timer_make(200 * MS);
+	start_many(&wg, 400 * MS, 50 * MS);
+	go_away(first);
+	goro_waitgroup_wait(&wg);
+	goro_timer_free(first);
+	for (int i = 0; i < MANY; i++)
+		goro_timer_free(later[i]);
+}
+
+static void put_off(goro_timer *t)
+{
+	CHECK(goro_timer_reset(t, HOUR));
+}
+
+static void stop_timer(goro_timer *t)
+{
+	CHECK(goro_timer_stop(t));
+}
+
 GO_TEST(sleeps_far_away_do_not_wait_for_a_timer_that_is_put_off)
 {
-	goro_timer *t = goro_timer_make(30 * MS);
-	goro_waitgroup wg = { 0 };
-
-	start_many(&wg, 150 * MS, 50 * MS);
-	goro_timer_reset(t, HOUR);
-	goro_waitgroup_wait(&wg);
-	goro_timer_free(t);
+	check_first_goes(put_off);
 }
 
 GO_TEST(sleeps_far_away_do_not_wait_for_a_timer_that_is_stopped)
 {
-	goro_timer *first = goro_timer_make(30 * MS), *last = goro_timer_make(HOUR);
-	goro_waitgroup wg = { 0 };
-
-	start_many(&wg, 150 * MS, 50 * MS);
-	goro_timer_stop(first);
-	goro_waitgroup_wait(&wg);
-	goro_timer_free(first);
-	goro_timer_free(last);
+	check_first_goes(stop_timer);
 }
 
 GO_TEST(sleeps_far_away_move_when_there_are_fewer_ps)
