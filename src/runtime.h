@@ -55,9 +55,7 @@ void foreign_ready(struct g *gp);
 
 /* ---- park.c: park and ready, waking threads */
 
-/* Parks the running goroutine. commit runs when its stack is at rest: after it
- * (and not before) g_ready may be called for it. The M it is on afterwards. Inline: a frame
- * less on the stack of whoever waits, which is a cache line less to come back to. */
+/* gp, which runs, is about to wait. */
 static inline void park_begin(struct g *gp, enum wait_reason why)
 {
 	gp->wait_reason = (uint8_t)why;
@@ -65,6 +63,9 @@ static inline void park_begin(struct g *gp, enum wait_reason why)
 	store_relaxed(&gp->status, G_WAITING);
 }
 
+/* Parks the running goroutine. commit runs when its stack is at rest: after it
+ * (and not before) g_ready may be called for it. The M it is on afterwards. Inline: a frame
+ * less on the stack of whoever waits, which is a cache line less to come back to. */
 static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
                              enum wait_reason why)
 {
