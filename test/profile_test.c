@@ -35,17 +35,23 @@ static int waits_in_chan(void)
 	return (int)s.waiting;
 }
 
+/* The number of those who wait is a difference of others, which change meanwhile. */
 static void start_waiters(int n)
 {
-	forever = goro_chan_make(0, 0);
+	int all = __atomic_load_n(&waiting, __ATOMIC_SEQ_CST) + n;
+
+	if (!forever)
+		forever = goro_chan_make(0, 0);
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(go(waiter), 0);
-	AWAIT(waits_in_chan() >= n);
+	AWAIT(__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) == all && waits_in_chan() >= all);
 }
 
 GO_TEST(goroutines_are_counted_by_stack_with_names_files_and_lines)
 {
-	start_waiters(50);
+	/* One after the other: who finds the channel locked waits in another line. */
+	for (int i = 0; i < 50; i++)
+		start_waiters(1);
 	struct pprof_file *p = pprof_take("goroutine");
 
 	CHECK_EQ(p->types, 1);
@@ -138,7 +144,7 @@ GO_TEST(names_are_labels)
 	for (int i = 0; i < 3; i++)
 		go(named);
 	go(waiter);
-	AWAIT(waits_in_chan() >= 4);
+	AWAIT(__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) == 4 && waits_in_chan() >= 4);
 	struct pprof_file *p = pprof_take("goroutine");
 	CHECK_EQ(pprof_sum_label(p, 0, "goroutine", "reader"), 3);
 	CHECK_EQ(pprof_sum(p, 0, "wait_here"), 4);
