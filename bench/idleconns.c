@@ -37,10 +37,9 @@ static void check(int result, const char *what)
 /* As many as descriptors allow, two for each. */
 static int how_many(void)
 {
-	measure_allow_files();
-	if (files.rlim_cur < 2 * MAX_CONNS + SPARE_FDS)
-		return (int)(files.rlim_cur - SPARE_FDS) / 2;
-	return MAX_CONNS;
+	rlim_t files = measure_allow_files();
+
+	return files < 2 * MAX_CONNS + SPARE_FDS ? (int)(files - SPARE_FDS) / 2 : MAX_CONNS;
 }
 
 /* Ends by a reset, not by TIME_WAIT, or the next run would find no ports. */

@@ -50,13 +50,14 @@ static inline int64_t measure_now(void)
 }
 
 /* As many descriptors as the process may have. */
-static inline void measure_allow_files(void)
+static inline rlim_t measure_allow_files(void)
 {
 	struct rlimit files;
 
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur;
 }
 
 static inline int64_t measure_target_ns(void)
