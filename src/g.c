@@ -2,7 +2,7 @@
  * g.c - goroutines: made, reused, ended.
  *
  * A dead goroutine keeps its stack and is the quickest to make anew: its page
- * is there and hot. Dead ones of the default size go to the P's own list, last
+ * is there and hot. Dead ones of the default size go to the P's own few, last
  * in first out; above P_GFREE_MAX the older half goes to the shared pool of the
  * size class, and from there, when they have not been needed for a while, their
  * memory goes back to the system (stack_give_back).
@@ -44,9 +44,9 @@ struct gchunk {
 
 struct gpool {
 	struct lock lock;
-	struct gchunk *chunk;	/* the first has room, or there is none .. */
+	struct gchunk *chunk;	/* only the first may have room; none is empty */
 	struct gchunk *spare;
-	struct g *list;		/* .. by link: those for whom there was no memory */
+	struct g *list;		/* by link: those for whom there was no chunk */
 	size_t n;		/* may be read without the lock */
 	size_t low;		/* least n since they were last looked at */
 	size_t cold;		/* are to be given back; may be read without the lock */
@@ -58,7 +58,7 @@ static bool chunk_has_room(const struct gchunk *c)
 	return c && c->n < sizeof c->g / sizeof *c->g;
 }
 
-/* Lock held. Such that its first chunk has room; false: no memory. */
+/* Lock held. Sees to it that the first chunk has room; false: no memory. */
 static bool pool_make_room(struct gpool *pool)
 {
 	struct gchunk *c = pool->spare;
