@@ -37,11 +37,16 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 	uintptr_t sp = regs->reg[UNWIND_SP];
 	uintptr_t lo = sp & ~(uintptr_t)15, hi;
 
-	if (gp && inside(sp, gp->stack_lo, gp->stack_hi)) {
-		hi = (uintptr_t)gp->stack_hi;
-	} else if (gp && !gp->is_foreign && inside(sp, gp->stack_lo - OVERFLOW_BYTES, gp->stack_lo)) {
-		lo = (uintptr_t)gp->stack_lo;	/* overflowed: below is the guard */
-		hi = (uintptr_t)gp->stack_hi;
+	/* relaxed: backtrace_asleep looks at one that may have woken and ended meanwhile. Its
+	 * stack stays readable, and what is found there is not used. */
+	const char *g_lo = gp ? load_relaxed(&gp->stack_lo) : NULL;
+	const char *g_hi = gp ? load_relaxed(&gp->stack_hi) : NULL;
+
+	if (gp && inside(sp, g_lo, g_hi)) {
+		hi = (uintptr_t)g_hi;
+	} else if (gp && !gp->is_foreign && inside(sp, g_lo - OVERFLOW_BYTES, g_lo)) {
+		lo = (uintptr_t)g_lo;	/* overflowed: below is the guard */
+		hi = (uintptr_t)g_hi;
 	} else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi)) {
 		hi = (uintptr_t)mp->thread_stack_hi;
 	} else if (mp && inside(sp, mp->signal_stack,
@@ -158,7 +163,7 @@ static bool on_known_stack(const struct unwind_regs *regs, const struct m *mp, c
 {
 	uintptr_t sp = regs->reg[UNWIND_SP];
 
-	return (gp && inside(sp, gp->stack_lo, gp->stack_hi)) ||
+	return (gp && inside(sp, load_relaxed(&gp->stack_lo), load_relaxed(&gp->stack_hi))) ||
 	       inside(sp, mp->thread_stack_lo, mp->thread_stack_hi) ||
 	       inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes);
 }

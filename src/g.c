@@ -383,7 +383,7 @@ bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
 static void after_end(struct m *mp, struct g *gp)
 {
 	store_relaxed(&gp->status, G_DEAD);
-	gp->stack_hi = (char *)gp;
+	store_relaxed(&gp->stack_hi, (char *)gp);
 	put(mp, gp);
 }
 

@@ -48,7 +48,7 @@ static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *ar
 		return -ENOMEM;
 	}
 	if (data) {
-		gp->stack_hi -= (n + 63) / 64 * 64;
+		store_relaxed(&gp->stack_hi, gp->stack_hi - (n + 63) / 64 * 64);
 		arg = memcpy(gp->stack_hi, data, n);
 	}
 	if (attr && attr->name)

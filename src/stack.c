@@ -299,8 +299,9 @@ static struct g *slot_use(struct slot s)
 	struct g *gp = slot_g(r, s.i);
 
 	gp->stack_class = (uint8_t)r->cls;
-	gp->stack_lo = r->base + (size_t)s.i * r->slot_bytes + guard_bytes(r->slot_bytes);
-	gp->stack_hi = (char *)gp;
+	store_relaxed(&gp->stack_lo,
+	              r->base + (size_t)s.i * r->slot_bytes + guard_bytes(r->slot_bytes));
+	store_relaxed(&gp->stack_hi, (char *)gp);
 	set_state(r, s.i, SLOT_WARM);
 	return gp;
 }

@@ -189,7 +189,8 @@ struct g {
 	uint64_t parent_id;
 	void *created_at;	/* return address of the call that started it */
 	char *stack_lo;		/* lowest usable byte */
-	char *stack_hi;		/* end of what contexts may use */
+	char *stack_hi;		/* end of what contexts may use; backtrace_asleep reads
+				 * both of one that may have ended: set relaxed */
 	uint8_t stack_class;
 
 	/* Its own: nobody else looks, except dumps with the world stopped. */
