@@ -70,14 +70,27 @@ static void *map(size_t n, uint64_t off)
 	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
+static void unmap(void *p, size_t n)
+{
+	if (p)
+		sys2(SYS_munmap, p, n);
+}
+
+/* All of them or none: a mapping keeps the ring in the kernel, whose descriptor is closed. */
 static bool map_queues(const struct io_uring_params *p)
 {
-	char *sq = map(p->sq_off.array + p->sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
-	char *cq = map(p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
+	size_t sq_bytes = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
+	size_t cq_bytes = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+	size_t sqes_bytes = p->sq_entries * sizeof(struct io_uring_sqe);
+	char *sq = map(sq_bytes, IORING_OFF_SQ_RING), *cq = map(cq_bytes, IORING_OFF_CQ_RING);
 
-	ring.sqes = map(p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
-	if (!sq || !cq || !ring.sqes)
-		return false;	/* too rare to unmap what was mapped */
+	ring.sqes = map(sqes_bytes, IORING_OFF_SQES);
+	if (!sq || !cq || !ring.sqes) {
+		unmap(sq, sq_bytes);
+		unmap(cq, cq_bytes);
+		unmap(ring.sqes, sqes_bytes);
+		return false;
+	}
 	ring.sq_head = (uint32_t *)(sq + p->sq_off.head);
 	ring.sq_tail = (uint32_t *)(sq + p->sq_off.tail);
 	ring.sq_mask = p->sq_entries - 1;
@@ -101,7 +114,7 @@ static bool ring_open(void)
 		return false;
 	if ((p.features & FEATURES) == FEATURES && map_queues(&p))
 		return true;
-	sys2(SYS_close, ring.fd, 0);
+	sys1(SYS_close, ring.fd);
 	return false;
 }
 
@@ -188,7 +201,7 @@ static void read_all(const struct fd_batch *b)
 	n = load_acquire(ring.sq_head) - tail;
 	store_release(ring.sq_tail, tail + n);
 	if (unlikely(r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY))
-		ring.state = RING_OFF;
+		ring.state = RING_OFF;	/* and not closed: the number may be another file's by now */
 	for (done = hand_out(&bytes); unlikely(done < n); done += hand_out(&bytes))
 		sys6(SYS_io_uring_enter, ring.fd, 0, n - done, IORING_ENTER_GETEVENTS, NULL, 0);
 	count_up(&fd_batch_reads, n);

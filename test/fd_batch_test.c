@@ -4,7 +4,16 @@
 /* test: procs */
 #include <goro.h>
 
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/io_uring.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "await.h"
 #include "fd.h"
@@ -242,4 +251,267 @@ GO_TEST(much_comes_in_order)
 		for (int i = 0; i < CONNS; i++)
 			CHECK_EQ(goro_write(near[i], data + at, 1000), 1000);
 	end_all();
+}
+
+/* ------------------------------------------------------------- without a ring
+ *
+ * The system refuses one step or the other of making it. Reads are then what they are
+ * without, and nothing of it is left. */
+
+static void filter(struct sock_filter *code, size_t n)
+{
+	struct sock_fprog program = { (unsigned short)n, code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		SKIP("no seccomp here");
+}
+
+/* This call has this result from now on, of the threads to come, too: -errno, or 0. */
+static void answer(int call, int result)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)-result),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter(code, sizeof code / sizeof *code);
+}
+
+/* No memory for that part of a ring (IORING_OFF_): only rings are mapped so. */
+static void refuse_to_map(unsigned long part)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_SHARED | MAP_POPULATE, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)part, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter(code, sizeof code / sizeof *code);
+}
+
+/* Descriptors of rings. (Others the runtime opens when it likes.) */
+static int rings_open(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	char to[256];
+	int n = 0;
+
+	CHECK(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		ssize_t len = readlinkat(dirfd(d), e->d_name, to, sizeof to - 1);
+
+		to[len > 0 ? len : 0] = 0;
+		n += strstr(to, "io_uring") != NULL;
+	}
+	closedir(d);
+	return n;
+}
+
+static int rings_mapped(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	int n = 0;
+
+	CHECK(f);
+	while (fgets(line, sizeof line, f))
+		n += strstr(line, "io_uring") != NULL;
+	fclose(f);
+	return n;
+}
+
+/* A call that is looked for has not been made yet: see supervise. */
+static bool call_is_to_come;
+
+/* Longer than it takes until a ring is made: a turn mostly has a batch. */
+static int serve_main(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	connect_all();
+	serve_all();
+	for (int turn = 0; turn < 300 || __atomic_load_n(&call_is_to_come, __ATOMIC_RELAXED); turn++) {
+		await_all();
+		one_turn(turn, turn % 3 ? sizeof(struct message) : 5);
+	}
+	end_all();
+	return 0;
+}
+
+static void serve_without_ring(void)
+{
+	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+	CHECK_EQ(reads(), 0);
+	CHECK_EQ(rings_open(), 0);
+	CHECK_EQ(rings_mapped(), 0);
+}
+
+/* If nothing is refused there is one after as many turns: so the tests below do come to
+ * what they test. */
+TEST(a_ring_is_made_in_that_time)
+{
+	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+	if (rings_open() == 0)
+		SKIP("no io_uring");
+	CHECK_EQ(rings_open(), 1);
+	CHECK(rings_mapped() >= 2);
+	CHECK(reads() > 0);
+}
+
+TEST(a_ring_may_be_forbidden)
+{
+	answer(SYS_io_uring_setup, -EPERM);
+	serve_without_ring();
+}
+
+TEST(a_kernel_may_have_no_rings)
+{
+	answer(SYS_io_uring_setup, -ENOSYS);
+	serve_without_ring();
+}
+
+TEST(there_may_be_no_memory_for_the_requests)
+{
+	refuse_to_map(IORING_OFF_SQ_RING);
+	serve_without_ring();
+}
+
+TEST(there_may_be_no_memory_for_the_answers)
+{
+	refuse_to_map(IORING_OFF_CQ_RING);
+	serve_without_ring();
+}
+
+TEST(there_may_be_no_memory_for_the_entries)
+{
+	refuse_to_map(IORING_OFF_SQES);
+	serve_without_ring();
+}
+
+/* ------------------------------------------------- with a ring that is not all right
+ *
+ * A thread answers a system call in the place of the kernel. It does not need what it
+ * answers itself: its own calls are not caught. */
+
+static struct {
+	int listener;
+	void (*decide)(const struct seccomp_notif *n, struct seccomp_notif_resp *r);
+	int calls;
+} court = { .listener = -1 };
+
+static void *answer_calls(void *arg)
+{
+	struct seccomp_notif n;
+
+	(void)arg;
+	while (memset(&n, 0, sizeof n), ioctl(court.listener, SECCOMP_IOCTL_NOTIF_RECV, &n) == 0) {
+		struct seccomp_notif_resp r = { .id = n.id };
+
+		__atomic_fetch_add(&court.calls, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&call_is_to_come, false, __ATOMIC_RELAXED);
+		court.decide(&n, &r);
+		ioctl(court.listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+	}
+	return NULL;
+}
+
+static void *wait_and_answer(void *arg)
+{
+	while (__atomic_load_n(&court.listener, __ATOMIC_ACQUIRE) < 0)
+		usleep(100);
+	return answer_calls(arg);
+}
+
+/* decide answers this call from now on. */
+static void supervise(int call, void (*decide)(const struct seccomp_notif *,
+                                               struct seccomp_notif_resp *))
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof *code, code };
+	pthread_t t;
+	int fd;
+
+	if (!has_ring() || (fd = (int)syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){ 0 })) < 0)
+		SKIP("no io_uring");
+	close(fd);
+	court.decide = decide;
+	CHECK_EQ(pthread_create(&t, NULL, wait_and_answer, NULL), 0);
+	fd = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? -1 :
+	     (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	if (fd < 0)
+		SKIP("no seccomp here");
+	call_is_to_come = true;
+	__atomic_store_n(&court.listener, fd, __ATOMIC_RELEASE);
+}
+
+static uint32_t lacking;	/* IORING_FEAT_ */
+
+static void make_less(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
+{
+	struct io_uring_params *p = (struct io_uring_params *)(uintptr_t)n->data.args[1];
+
+	r->val = syscall(SYS_io_uring_setup, n->data.args[0], p);
+	if (r->val < 0)
+		SKIP("no io_uring");
+	p->features &= ~lacking;
+}
+
+TEST(completions_may_be_dropped)
+{
+	lacking = IORING_FEAT_NODROP;
+	supervise(SYS_io_uring_setup, make_less);
+	serve_without_ring();
+	CHECK_EQ(court.calls, 1);
+}
+
+TEST(reads_may_wait)
+{
+	lacking = IORING_FEAT_NATIVE_WORKERS;
+	supervise(SYS_io_uring_setup, make_less);
+	serve_without_ring();
+	CHECK_EQ(court.calls, 1);
+}
+
+static void refuse(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
+{
+	(void)n;
+	r->error = -EACCES;
+}
+
+/* The ring is whole, but the kernel takes nothing from it: it is not asked again. */
+TEST(a_ring_may_be_of_no_use)
+{
+	supervise(SYS_io_uring_enter, refuse);
+	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+	CHECK_EQ(reads(), 0);
+	CHECK_EQ(court.calls, 1);
+}
+
+/* .. the kernel is busy each other time. What it did not take then it does not take the next
+ * time: each is answered as often as it asks (one_turn), and by what it is to have. */
+static void refuse_half(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
+{
+	if (n->data.args[3] & IORING_ENTER_GETEVENTS || court.calls % 2 == 0)
+		r->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	else
+		r->error = -EBUSY;
+}
+
+TEST(a_ring_may_be_busy)
+{
+	supervise(SYS_io_uring_enter, refuse_half);
+	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+	CHECK(court.calls > 2 && reads() > 0);
 }
