@@ -4,8 +4,12 @@
  */
 #include <goro.h>
 
+#include <sys/resource.h>
+
 #include "atomic.h"
 #include "await.h"
+#include "mem.h"
+#include "runtime.h"
 #include "stack.h"
 #include "test.h"
 
@@ -599,5 +603,68 @@ GO_TEST_TIMEOUT(stacks_given_back_are_usable_again, 120)
 		goro_chan_close(until);
 		AWAIT(goro_num_goroutine() == 1);
 		AWAIT_IDLY(status_kib("VmRSS") < most - n * 50);
+	}
+}
+
+/* -------------------------------------------------------------- without memory */
+
+/* None for structures of the runtime's until the limit is put back: the old one. */
+static struct rlimit use_up_memory(void)
+{
+	struct rlimit old, limit;
+	struct m *mp;
+	unsigned long pages;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	CHECK(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	CHECK_EQ(getrlimit(RLIMIT_AS, &old), 0);
+	limit = (struct rlimit){ pages * (unsigned long)sysconf(_SC_PAGESIZE), old.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	mp = rt_enter();
+	while (mem_alloc(CACHE_LINE))
+		;
+	rt_exit(mp);
+	return old;
+}
+
+/* So many live at once, on the stacks that there are. (Some may have been given back.) */
+static void live_and_end(int n, int stacks)
+{
+	int used = 0;
+
+	start_and_end_many(n);
+	stack_each(count_slot, &used);
+	CHECK(used >= n && used <= stacks);
+}
+
+/* The dead are kept in arrays; and by links, if there is no memory for one. Whichever
+ * way, each is used again, once, and none is made anew. */
+GO_TEST(the_dead_are_kept_without_memory_for_it)
+{
+	enum { FEW = 600, MANY = 3000 };
+	goro_chan *until = goro_chan_of(char, 0);
+	struct rlimit old;
+	int stacks = 0;
+
+	not_with_sanitizers();
+	goro_gomaxprocs(1);
+	AWAIT(runtime_is_whole());
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(go(live, until), 0);
+	AWAIT(load_relaxed(&alive) == MANY);
+	stack_each(count_slot, &stacks);
+	old = use_up_memory();
+	if (mem_alloc(CACHE_LINE))
+		SKIP("memory cannot be limited here");
+	goro_chan_close(until);
+	AWAIT(goro_num_goroutine() == 1);
+	CHECK(g_pool_cached() >= MANY - P_GFREE_MAX);
+	for (int round = 0; round < 3; round++)
+		live_and_end(MANY, stacks);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &old), 0);	/* now some both ways */
+	for (int round = 0; round < 3; round++) {
+		live_and_end(FEW, stacks);
+		live_and_end(MANY, stacks);
 	}
 }
