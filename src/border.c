@@ -57,25 +57,37 @@ struct m *rt_enter_free_slow(struct m *mp)
 	return border_settle(mp) & ATTN_TAKEN ? sched_regain(mp) : mp;
 }
 
+/*
+ * Whether attn, as it was, asks the goroutine to give way. Who was asked because its slice is
+ * over may have left since, into a wait, and another may run in its place, or the same one
+ * anew. That one has just begun, and would go behind all who compute for the time that the
+ * other took.
+ */
+bool border_gives_way(struct m *mp, uint32_t attn)
+{
+	return attn & ATTN_YIELD ||
+	       (attn & ATTN_SLICE && p_slices(mp->p) == load_relaxed(&mp->over_tick));
+}
+
 /* What is asked of an M that leaves; claims and takings are seen to when it
  * enters again. */
 static uint32_t asked(struct m *mp)
 {
 	if (load_relaxed(&mp->attn) & ATTN_FENCE)
 		fence_seqcst();
-	return load_relaxed(&mp->attn) & (ATTN_YIELD | ATTN_TIMERS);
+	return load_relaxed(&mp->attn) & (ATTN_GIVE_WAY | ATTN_TIMERS);
 }
 
 /* In state RUNTIME again: sees to the timers; true if it is to give way. */
 static bool take_requests(struct m *mp)
 {
-	uint32_t attn = fetch_and_acqrel(&mp->attn, ~(uint32_t)(ATTN_YIELD | ATTN_TIMERS));
+	uint32_t attn = fetch_and_acqrel(&mp->attn, ~(uint32_t)(ATTN_GIVE_WAY | ATTN_TIMERS));
 
 	if (mp->is_foreign)
 		return false;
 	if (attn & ATTN_TIMERS)
 		timers_run(mp, mp->p, 0);
-	if (!(attn & ATTN_YIELD) || mp->curg->preempt_off)
+	if (!border_gives_way(mp, attn) || mp->curg->preempt_off)
 		return false;
 	count_up(&mp->p->count.preemptions, 1);
 	mp->trace.preempted = true;

@@ -15,7 +15,7 @@
  *
  * The signal (SIG_PREEMPT) runs on a stack of the thread's own, since a
  * goroutine's may be small. In state RUNTIME the handler does nothing: the way
- * out of the runtime looks at ATTN_YIELD. While the program counter is in libc
+ * out of the runtime looks at ATTN_GIVE_WAY. While the program counter is in libc
  * it asks for another try, a few times: a goroutine that is stopped while it
  * holds a lock of libc's makes all others wait for that lock (they lose their
  * Ps for it, so that nothing hangs, but it costs: see convoy.c).
@@ -248,8 +248,8 @@ static void stop_here(struct m *mp, const void *ucontext)
 	store_relaxed(&mp->state, M_RUNTIME);
 	fence_seqcst();
 	attn = border_settle(mp);
-	if (attn & ATTN_TAKEN || (attn & ATTN_YIELD && may_stop(mp, ucontext))) {
-		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_YIELD);
+	if (attn & ATTN_TAKEN || (border_gives_way(mp, attn) && may_stop(mp, ucontext))) {
+		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_GIVE_WAY);
 		store_relaxed(&mp->put_off, 0);
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);

@@ -162,10 +162,12 @@ static bool unanswered(const struct m *mp, int64_t now)
 /* Without the membarrier that p_take needs: at worst the M's store of USER is not
  * seen yet and neither is the request by the M, on its way out; then the next look
  * finds it in user code. */
-static void ask_to_yield(struct m *mp, int64_t now)
+static void ask_to_yield(struct m *mp, uint64_t tick, int64_t now)
 {
 	served();
-	fetch_or_acqrel(&mp->attn, ATTN_YIELD);
+	store_relaxed(&mp->over_tick, tick);
+	/* release: the slice; pairs with border_gives_way */
+	fetch_or_acqrel(&mp->attn, ATTN_SLICE);
 	if (load_acquire(&mp->state) == M_USER && somebody_to_run_it(SPARE_WANTED) &&
 	    !preempt_is_off(mp))
 		retake_signal(mp, now);
@@ -315,7 +317,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	wait = put_off_until(mp) - now;
 	if (wait > 0)
 		return soonest(wait, convoy ? LOOK_SOON_NS : wait);
-	ask_to_yield(mp, now);
+	ask_to_yield(mp, tick, now);
 	if (preempt_is_off(mp))
 		return LOOK_NS;
 	return is_steady(mp) ? UNANSWERED_NS : LOOK_AFTER_NS;

@@ -45,6 +45,7 @@ struct m *sched_regain(struct m *mp);
 /* ---- border.c */
 
 uint32_t border_settle(struct m *mp);
+bool border_gives_way(struct m *mp, uint32_t attn);
 
 /* ---- foreign.c: plain threads */
 

@@ -89,10 +89,12 @@ enum {
 	ATTN_CLAIMED = 1,	/* somebody is about to take the P */
 	ATTN_TAKEN = 2,		/* the P is gone */
 	ATTN_YIELD = 4,		/* give way at the end of this runtime call */
+	ATTN_SLICE = 128,	/* .. if it is still in the slice that is over: over_tick */
 	ATTN_FORKED = 8,	/* this is a child made by fork: no runtime here */
 	ATTN_GIVEN = 64,	/* a P was given to it in user code: it is in given */
 	ATTN_TIMERS = 32,	/* timers of the P are due: run them */
 	ATTN_FENCE = 16,	/* no membarrier here: a fence at every crossing */
+	ATTN_GIVE_WAY = ATTN_YIELD | ATTN_SLICE,
 };
 
 /* --------------------------------------------------------------- goroutine */
@@ -268,6 +270,7 @@ struct m {
 	/* sysmon's and the handler's. See retake.c. */
 	uint32_t signalled;	/* a preemption signal is on its way .. */
 	int64_t signalled_at;	/* .. since then */
+	uint64_t over_tick;	/* with ATTN_SLICE: the P's slice (p_slices) that is over */
 	uint32_t put_off;	/* times the handler asked for another try */
 	uint32_t steady;	/* slices used up since it was last seen asleep; sysmon only */
 	uint32_t slept;		/* the P was taken while it slept, not while it ran */

@@ -409,6 +409,33 @@ GO_TEST(a_stretch_without_preemption_may_sleep)
 	store_relaxed(&stop, true);
 }
 
+/* ------------------------------------------------------- whose slice is over */
+
+/* As sysmon asks; and a call on whose way out it is looked at. */
+static void ask_for_the_end_of(uint64_t slice)
+{
+	goro_chan *c = goro_chan_of(int, 1);
+
+	store_relaxed(&m_self()->over_tick, slice);
+	fetch_or_acqrel(&m_self()->attn, ATTN_SLICE);
+	CHECK(goro_chan_try_send(c, &(int){ 1 }));
+	CHECK(!(load_relaxed(&m_self()->attn) & ATTN_SLICE));
+	goro_chan_unref(c);
+}
+
+/* Who has just come would have to wait for all who compute. */
+GO_TEST(who_begins_does_not_give_way_for_another)
+{
+	uint64_t before;
+
+	goro_gomaxprocs(1);
+	before = preemptions();
+	ask_for_the_end_of(p_slices(m_self()->p) - 1);
+	CHECK_EQ(preemptions(), before);
+	ask_for_the_end_of(p_slices(m_self()->p));
+	CHECK_EQ(preemptions(), before + 1);
+}
+
 /* --------------------------------------------------------- stop the world */
 
 static int64_t process_cpu(void)
