@@ -89,6 +89,8 @@
 #define SYSMON_REST        2
 #define SYSMON_REST_MAX_NS 100000
 
+/* It watches the poller while it sleeps for at least so long, or nobody else has come to. */
+#define SYSMON_WATCH_NS    250000
 /* .. and moves to another CPU at most so often. */
 #define SYSMON_MOVE_NS     10000000
 
@@ -143,6 +145,8 @@
 /* While Ps are busy the poller is looked at at least this often, if there is
  * anything. */
 #define NETPOLL_LOAD_NS 1000000
+/* .. but a P that has just begun a slice gets so long to come to it by itself. */
+#define NETPOLL_GRACE_NS 50000
 /* A poller that a running P has looked at this recently needs nobody to wait
  * there; the keeper looks again whether that holds, at growing intervals. */
 #define NETPOLL_ATTENDED_NS 50000

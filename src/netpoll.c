@@ -72,7 +72,7 @@ struct netpoll netpoll;
 
 static struct lock start_lock = LOCK_INIT(RANK_LEAF);
 static struct note *watcher;	/* sysmon's note while it watches */
-static uint32_t pending;	/* sysmon has seen events; nobody has looked since */
+static int64_t pending;		/* sysmon has seen events then; nobody has looked since; 0: none */
 
 /* The keeper may sleep on its note: from now on it is to wait for events. */
 int netpoll_start(void)
@@ -266,7 +266,7 @@ void netpoll_watch_sleep(struct note *note, int64_t ns)
 {
 	store_seqcst(&watcher, note);
 	if (load_seqcst(&note->word) == 0 && netpoll_watch(ns)) {
-		store_relaxed(&pending, 1);
+		store_relaxed(&pending, os_now());
 		store_seqcst(&sched.poll_due, 1);
 		wake();
 	}
@@ -293,10 +293,13 @@ int64_t netpoll_tick(int64_t now)
 		return TIMER_NEVER;
 	if (age < NETPOLL_LOAD_NS)
 		return NETPOLL_LOAD_NS - age;
-	return load_relaxed(&pending) ? LOOK_NS : TIMER_NEVER;
+	age = netpoll_pending(now);
+	return age < 0 ? TIMER_NEVER : age < NETPOLL_GRACE_NS ? NETPOLL_GRACE_NS - age : LOOK_NS;
 }
 
-bool netpoll_pending(void)
+int64_t netpoll_pending(int64_t now)
 {
-	return load_relaxed(&pending);
+	int64_t since = load_relaxed(&pending);
+
+	return since == 0 ? -1 : since < now ? now - since : 0;
 }

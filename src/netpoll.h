@@ -95,7 +95,8 @@ void netpoll_watch_note_wake(struct note *note);
 bool netpoll_unattended(int64_t now);
 /* In how many ns sysmon is to see to the poller at the latest. */
 int64_t netpoll_tick(int64_t now);
-/* There are events and nobody has looked since: a P is to be made to. */
-bool netpoll_pending(void);
+/* For how long there have been events and nobody has looked: a P is to be made to. -1: there
+ * are none. */
+int64_t netpoll_pending(int64_t now);
 
 #endif

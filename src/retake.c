@@ -52,6 +52,7 @@ static int64_t look_ns = LOOK_NS;	/* until the next, if all goes on as it does *
 static int fruitless;		/* looks since one found a P to take */
 static int64_t chased_at;
 static bool poller_served;	/* in this round a P was made to look at the poller */
+static bool some_just_began;	/* a slice, since the last look */
 static size_t fresh_left;	/* who just came and no P was asked for yet, this round */
 
 /* A P will pick another goroutine: one of those who wait is seen to. */
@@ -214,13 +215,21 @@ static bool somebody_just_came(const struct p *pp)
 	return look.woken || look.next || (look.started && load_relaxed(&sched.bound.n) < many);
 }
 
+/* The poller has events, and no P is about to look by itself. */
+static bool poller_waits(int64_t now)
+{
+	int64_t age = poller_served ? -1 : netpoll_pending(now);
+
+	return age >= NETPOLL_GRACE_NS || (age >= 0 && !some_just_began);
+}
+
 /* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
 static int64_t slice_of(const struct p *pp, int64_t now)
 {
 	int64_t whole = convoy_slice(pp, debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS);
 
 	if (somebody_just_came(pp) || load_relaxed(&pp->timers.min_when) <= now ||
-	    load_relaxed(&pp->untried_due) || (netpoll_pending() && !poller_served) ||
+	    load_relaxed(&pp->untried_due) || poller_waits(now) ||
 	    fresh_left != 0)
 		return SLICE_SHORT_NS < whole ? SLICE_SHORT_NS : whole;
 	return globq_length() != 0 || !runq_empty(pp) ? whole : TIMER_NEVER;
@@ -353,11 +362,24 @@ static int64_t chase(int64_t now)
 	return next;
 }
 
+/* Some P has begun a slice since the last look. Who has just been woken often asks something
+ * of another, by a socket, and waits for the answer: then its P looks at the poller at once. Were
+ * another made to look, by stopping somebody who computes, two threads would come for
+ * the CPUs in the midst of it, and the kernel may leave both on one for a millisecond. */
+static bool any_just_began(void)
+{
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+		if (load_acquire(&p_at(i)->mp) && p_slices(p_at(i)) != p_at(i)->seen_tick)
+			return true;
+	return false;
+}
+
 int64_t retake_look(int64_t now)
 {
 	int64_t next = TIMER_NEVER;
 
 	poller_served = false;
+	some_just_began = netpoll_pending(now) >= 0 && any_just_began();
 	fresh_left = globq_fresh();
 	if (++fruitless > QUICK_LOOKS)
 		look_ns = soonest(2 * look_ns, LOOK_NS);

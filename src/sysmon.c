@@ -33,7 +33,7 @@
  * another CPU is idle: the kernel moves ordinary threads only. Each look then stops one of
  * our Ps for the timer and two switches (a thousand looks a second, 5 % of what a P could
  * do). So when it finds itself on the CPU of a running P it moves to one that has none, if
- * there is one.
+ * there is one for good: not where all are in use, and one's goroutine has just left it.
  */
 #include "debug.h"
 #include "evacuate.h"
@@ -58,6 +58,7 @@ struct watch {
 	int quiet;		/* ticks in a row without anything to do */
 	int lingered;
 	int64_t looked_at;	/* timers that were due by then are seen to */
+	int64_t unwatched_at;	/* nobody has looked at the poller since then at the latest; 0: somebody has */
 	int64_t quota_at, aged_at, noticed_at;
 	int64_t moved_at;	/* to another CPU, or tried to */
 	uint64_t switches;	/* of all Ps, at the last tick, .. */
@@ -146,6 +147,21 @@ void sysmon_watch_timers(void)
 		sysmon_poke();
 }
 
+/* Whoever makes a descriptor ready that is watched wakes us, and gives its CPU up for it. We
+ * sleep shortly when a P was just made to pick another goroutine. That may well write to a
+ * socket and wait for the answer, and then its P looks at the poller itself. So it is
+ * left to itself for a while. */
+static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
+{
+	if (!netpoll_unattended(now)) {
+		w->unwatched_at = 0;
+		return false;
+	}
+	if (w->unwatched_at == 0)
+		w->unwatched_at = now;
+	return until - now >= SYSMON_WATCH_NS || now - w->unwatched_at >= NETPOLL_LOAD_NS;
+}
+
 /* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
  * Stores when it will look before it reads the timers: see "The keeper" in
  * idle.c. Timers that were due at the last look are with the Ps. Where
@@ -170,7 +186,7 @@ static void tick_sleep(struct watch *w)
 		rest = SYSMON_TICK_MIN_NS;
 	if (until < now + soonest(rest, SYSMON_REST_MAX_NS))
 		until = now + soonest(rest, SYSMON_REST_MAX_NS);
-	if (netpoll_unattended(now))
+	if (is_to_watch(w, now, until))
 		netpoll_watch_sleep(&sysmon_note, until - now);
 	else
 		note_sleep_for(&sysmon_note, until - now);
