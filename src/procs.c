@@ -40,6 +40,11 @@ void procs_changed(void)
 	store_relaxed(&sched.unneeded_p, more > 0 ? more : 0);
 }
 
+bool procs_leave_a_cpu(void)
+{
+	return load_relaxed(&sched.gomaxprocs) - load_relaxed(&sched.idle_p_n) < load_relaxed(&cpus);
+}
+
 /* In state RUNTIME. */
 static struct m *change(struct m *mp, int n)
 {

@@ -389,7 +389,7 @@ static void keep_off(struct watch *w, int64_t now)
 	int here = os_cpu();
 	bool in_the_way = false;
 
-	if (!w->urgent || !os_many_cpus || now - w->moved_at < SYSMON_MOVE_NS)
+	if (!w->urgent || !os_many_cpus || now - w->moved_at < SYSMON_MOVE_NS || !procs_leave_a_cpu())
 		return;
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
 		struct m *mp = load_acquire(&p_at(i)->mp);
