@@ -148,8 +148,9 @@
 /* .. but a P that has just begun a slice gets so long to come to it by itself. */
 #define NETPOLL_GRACE_NS 50000
 /* A poller that a running P has looked at this recently needs nobody to wait
- * there; the keeper looks again whether that holds, at growing intervals. */
-#define NETPOLL_ATTENDED_NS 50000
+ * there, nor another to look; the keeper looks again whether that holds, at growing
+ * intervals. Longer than it takes to try first a few times (fd_guess.c), 50 us. */
+#define NETPOLL_ATTENDED_NS 100000
 #define NETPOLL_RECHECK_MAX_NS 1000000
 
 /* An announced call may take this long before it costs the P. */

@@ -25,7 +25,9 @@
  *
  *	- An M whose P's own queues are empty looks without waiting, before it takes what
  *	  had its time slice already, or steals; or has somebody try to read first, a few
- *	  times ("Trying first" in fd_guess.c).
+ *	  times ("Trying first" in fd_guess.c). But an M that spins does not while a running
+ *	  P looks often: it would take the answer from the one who waits for it there, and
+ *	  the two would go on over here, where nothing of theirs is in a cache.
  *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
  *	  except while a running P looks often enough: each event would wake the
  *	  keeper for what the other finds a microsecond later.
@@ -221,6 +223,11 @@ struct g *netpoll_look(struct m *mp)
 	/* release: pairs with exchange_acquire above */
 	store_release(&netpoll.looking, 0);
 	return ready_rest(mp, collect(mp, &ev));
+}
+
+struct g *netpoll_look_if_wanted(struct m *mp)
+{
+	return mp->spinning && netpoll_attended() ? NULL : netpoll_look(mp);
 }
 
 bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)

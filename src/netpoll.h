@@ -78,6 +78,10 @@ int netpoll_start(void);
  * a P. */
 struct g *netpoll_look(struct m *mp);
 
+/* The same, but an M that looks for something to take from others leaves it to a P that looks
+ * often. */
+struct g *netpoll_look_if_wanted(struct m *mp);
+
 /* Waits for events, for at most ns (-1: no limit), or until note is woken by
  * netpoll_note_wake. True: it was woken. */
 bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev);

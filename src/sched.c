@@ -508,7 +508,7 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		if (unlikely(load_relaxed(&mp->p->untried_due)))
 			fd_guess_late(mp);
 		if ((gp = runq_get(mp->p, inherit)) || (gp = fd_guess_try(mp)) ||
-		    (gp = netpoll_look(mp)) || (gp = take_untried(mp)) || (gp = take_global(mp->p)))
+		    (gp = netpoll_look_if_wanted(mp)) || (gp = take_untried(mp)) || (gp = take_global(mp->p)))
 			return gp;
 		if (may_spin(mp)) {
 			if (!mp->spinning)

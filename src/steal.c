@@ -254,7 +254,7 @@ struct g *steal_work(struct m *mp)
 				pause *= 2;
 		} else if (moving && os_many_cpus && load_relaxed(&sched.spinning) == 1) {
 			steal_doze(mp, now);
-			if ((gp = netpoll_look(mp)))
+			if ((gp = netpoll_look_if_wanted(mp)))
 				return gp;
 		} else {
 			return NULL;

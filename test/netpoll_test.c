@@ -8,6 +8,8 @@
 
 #include "deadlock.h"
 #include "net.h"
+#include "netpoll.h"
+#include "runtime.h"
 
 static void echo(int fd)
 {
@@ -345,6 +347,29 @@ GO_TEST(wakeups_are_counted)
 		trip(fd[0]);
 	goro_stats_read(&after);
 	CHECK(after.netpoll_wakeups - before.netpoll_wakeups >= 50);
+	CHECK_EQ(goro_close(fd[0]), 0);
+}
+
+/* .. for what others have to do. */
+GO_TEST(who_spins_leaves_the_poller_to_who_looks_often)
+{
+	int64_t soon = goro_now() + 3600 * GORO_SECOND;
+	struct m *mp;
+	int fd[2];
+
+	goro_gomaxprocs(1);	/* no P is idle: nobody waits in the poller */
+	net_pair(fd);
+	go(echo, fd[1]);
+	trip(fd[0]);
+	mp = rt_enter();
+	mp->spinning = true;
+	store_relaxed(&netpoll.looked_at, soon);
+	CHECK(!netpoll_look_if_wanted(mp));
+	CHECK_EQ(load_relaxed(&netpoll.looked_at), soon);
+	mp->spinning = false;
+	CHECK(!netpoll_look_if_wanted(mp));
+	CHECK(load_relaxed(&netpoll.looked_at) != soon);
+	rt_exit(mp);
 	CHECK_EQ(goro_close(fd[0]), 0);
 }
 
