@@ -495,20 +495,37 @@ void os_thread_leave_cpus(const struct os_cpus *set)
 	sys3(SYS_sched_setaffinity, 0, sizeof all, &all);
 }
 
+/* What ours repeat after, should they ever: nobody else's do. */
+static const struct timespec alarm_mark = { 20 * 365 * 86400, 607072111 };
+
 int os_alarm_make(void)
 {
-	return (int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC);
+	struct itimerspec never = { .it_interval = alarm_mark };
+	int alarm = (int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+	if (alarm >= 0)
+		sys4(SYS_timerfd_settime, alarm, 0, &never, NULL);
+	return alarm;
 }
 
+/* A program may close all descriptors that it does not know, and have a timer of its own
+ * where ours was: that goes on as it was. */
 int os_alarm_set(int alarm, int64_t when)
 {
-	struct itimerspec at = { .it_value = { when / 1000000000, when % 1000000000 } };
+	struct itimerspec at = { alarm_mark, { when / 1000000000, when % 1000000000 } }, old;
+	int r;
 
 	if (when <= 0)
 		at.it_value = (struct timespec){ 0, 1 };	/* zero would be never */
 	if (when == INT64_MAX)
 		at.it_value = (struct timespec){ 0, 0 };
-	return (int)sys4(SYS_timerfd_settime, alarm, TFD_TIMER_ABSTIME, &at, NULL);
+	r = (int)sys4(SYS_timerfd_settime, alarm, TFD_TIMER_ABSTIME, &at, &old);
+	if (r == 0 && (old.it_interval.tv_sec != alarm_mark.tv_sec ||
+	               old.it_interval.tv_nsec != alarm_mark.tv_nsec)) {
+		sys4(SYS_timerfd_settime, alarm, 0, &old, NULL);
+		return -EBADF;
+	}
+	return r;
 }
 
 void os_alarm_sleep(int alarm)

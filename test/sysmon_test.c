@@ -4,7 +4,10 @@
 #include <dirent.h>
 #include <goro.h>
 #include <sched.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
+#include "os.h"
 #include "test.h"
 
 /* The thread of ours with a real-time policy; 0: there is none. */
@@ -82,4 +85,80 @@ GO_TEST(leaves_the_cpu_of_a_p)
 	} while (!CPU_EQUAL(&after, &all));
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	put_on(0, &all);
+}
+
+/* ---------------------------------------------------------------- its alarm */
+
+static const struct itimerspec hourly = { { 3600, 0 }, { 3600, 0 } };
+
+static int timer_of_ours(void)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(timerfd_settime(fd, 0, &hourly, NULL), 0);
+	return fd;
+}
+
+static void is_as_it_was(int fd)
+{
+	struct itimerspec now;
+
+	CHECK_EQ(timerfd_gettime(fd, &now), 0);
+	CHECK_EQ(now.it_interval.tv_sec, 3600);
+	CHECK(now.it_value.tv_sec > 1800);
+}
+
+TEST(an_alarm_is_told_from_a_timer_of_the_programs)
+{
+	int ours = timer_of_ours(), alarm = os_alarm_make();
+
+	CHECK(os_alarm_set(ours, os_now()) < 0);
+	is_as_it_was(ours);
+	CHECK(alarm >= 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(os_alarm_set(alarm, INT64_MAX), 0);
+		CHECK_EQ(os_alarm_set(alarm, 0), 0);
+		os_alarm_sleep(alarm);
+	}
+}
+
+/* The number of the alarm's descriptor, or another's that is one; -1: there is none. */
+static int find_timer(int but, int nor)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+	int found = -1;
+
+	while ((e = readdir(dir))) {
+		char text[64] = "";
+		int fd = atoi(e->d_name);
+
+		if (readlinkat(dirfd(dir), e->d_name, text, sizeof text - 1) > 0 &&
+		    strcmp(text, "anon_inode:[timerfd]") == 0 && fd != but && fd != nor)
+			found = fd;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Sleeps now and then, so that sysmon has use for an alarm. */
+static int await_timer(int but, int nor)
+{
+	int fd;
+
+	while ((fd = find_timer(but, nor)) < 0)
+		goro_sleep(40 * GORO_MILLISECOND);
+	return fd;
+}
+
+GO_TEST(a_program_may_take_the_number_of_the_alarm)
+{
+	int ours = timer_of_ours(), alarm;
+
+	goro_gomaxprocs(2);
+	alarm = await_timer(ours, -1);
+	CHECK_EQ(dup2(ours, alarm), alarm);
+	await_timer(ours, alarm);	/* it has got another */
+	is_as_it_was(ours);
 }
