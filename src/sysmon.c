@@ -11,11 +11,12 @@
  * (cold stacks, a deadlock that was not yet certain), and then sleeps until a P is
  * taken from the idle list: an idle process makes no system calls. If the keeper is
  * to wake for a timer, sysmon has an alarm of its own shortly after that, and is not
- * woken then. Most of those who wake for a timer are asleep again by the alarm: then the
- * keeper puts it off (sysmon_put_off), until after the next timer. A system call, and
- * not a thread that wakes, is what it costs; and should the keeper get no CPU when its
- * time comes, somebody else is woken at the alarm. With schedtrace on sysmon never sleeps
- * like that: as in Go, the lines come at their interval even when nothing runs.
+ * woken then. Most of those who wake for a timer are asleep again by the alarm: once one
+ * has gone off for nothing, the keeper puts the next off (sysmon_put_off), until after the
+ * next timer. A system call, and not a thread that wakes, is what it costs, and a
+ * descriptor to begin with; and should the keeper get no CPU when its time comes, somebody
+ * else is woken at the alarm. With schedtrace on sysmon never sleeps like that: as in Go,
+ * the lines come at their interval even when nothing runs.
  *
  * Getting a CPU
  *
@@ -48,6 +49,7 @@
 
 static struct note sysmon_note;
 static int alarm_fd = -1;	/* os_alarm_make's; -1: none yet, or none can be had */
+static bool alarm_went_off;	/* once: the next had better be put off */
 static uint32_t at_alarm;	/* sysmon sleeps there, or is about to */
 static int64_t last_look;
 
@@ -278,7 +280,7 @@ static bool deep_sleep(void)
 	bool asleep, alarmed, woken = true;
 	int64_t alarm;
 
-	if (load_relaxed(&alarm_fd) < 0)
+	if (load_relaxed(&alarm_fd) < 0 && alarm_went_off)
 		store_relaxed(&alarm_fd, os_alarm_make());
 	lock_acquire(&sched.lock);
 	alarm = alarm_after_keeper();
@@ -298,6 +300,7 @@ static bool deep_sleep(void)
 		note_sleep(&sysmon_note);
 	else
 		woken = note_sleep_for(&sysmon_note, alarm - os_now());
+	alarm_went_off |= !woken;
 	if (!load_relaxed(&sched.sysmon_asleep) && !load_relaxed(&sched.sysmon_alarmed))
 		return woken;	/* sysmon_wake, whose caller may still hold the lock */
 	lock_acquire(&sched.lock);
