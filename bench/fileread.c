@@ -42,6 +42,7 @@ static int bench_main(int argc, char **argv)
 	if (file < 0)
 		measure_fail("cannot open the file");
 	readers_begin();
+	readers_warm_up(fileread_round);
 	m = measure(fileread_round, READERS * READS);
 	bench_report("fileread", m.ns_per_op, "ns", "%" PRIu64 " right", m.check);
 	return 0;

@@ -21,6 +21,7 @@
 
 #include "dump.h"
 #include "evacuate.h"
+#include "file_map.h"
 #include "os.h"
 #include "runtime.h"
 #include "stack.h"
@@ -115,6 +116,8 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 	bool overflow;
 
+	if (file_map_on_fault(uc))
+		return;
 	if (before[f - faults].sa_handler != SIG_DFL || !first_to_print()) {
 		give_to_program(sig, info);
 		return;
@@ -182,6 +185,13 @@ static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigact
 	fault_unmask(&sa.sa_mask);
 	sigdelset(&sa.sa_mask, SIG_PREEMPT);
 	sigaction(sig, &sa, old);
+}
+
+bool fault_is_ours(int sig)
+{
+	struct sigaction now;
+
+	return sigaction(sig, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault;
 }
 
 void fault_init(void)

@@ -59,6 +59,7 @@
 #include <sys/syscall.h>
 
 #include "file.h"
+#include "file_map.h"
 #include "linger.h"
 #include "mem.h"
 #include "runtime.h"
@@ -107,8 +108,7 @@ struct fd *fd_at(int fd)
 	return c + (unsigned)fd % CHUNK_FDS;
 }
 
-/* NULL: nothing is known of it. */
-static struct fd *known_at(int fd)
+struct fd *fd_known(int fd)
 {
 	unsigned i = (unsigned)fd / CHUNK_FDS;
 	struct fd *c = likely(i < CHUNKS) ? load_acquire(&chunks[i]) : NULL;
@@ -118,12 +118,12 @@ static struct fd *known_at(int fd)
 
 void fd_prefetch(int fd)
 {
-	__builtin_prefetch(known_at(fd), 1);
+	__builtin_prefetch(fd_known(fd), 1);
 }
 
 void fd_prefetch_waiter(int fd)
 {
-	struct fd *f = known_at(fd);
+	struct fd *f = fd_known(fd);
 	struct waiter *w = f ? load_relaxed(&f->waiters[FD_READ].first) : NULL;
 
 	if (!w)
@@ -161,6 +161,9 @@ void fd_forget(struct fd *f, int why, struct ready_list *list)
 	store_relaxed(&f->own, 0);
 	f->watched = 0;
 	f->epoch++;
+	file_map_take(f);	/* if there still is one, somebody may be reading from it */
+	if (f->more)
+		store_relaxed(&f->more->cached, 0);
 	for (int i = 0; i < 2; i++) {
 		if (f->more) {
 			store_relaxed(&f->more->deadline[i], 0);
@@ -430,6 +433,7 @@ static bool mark_closed(struct fd *f, uint64_t flags)
 {
 	struct ready_list list = { NULL, NULL };
 	struct m *mp = rt_enter();
+	struct file_map *map = NULL;
 	uint64_t word;
 	bool done = false;
 
@@ -437,12 +441,15 @@ static bool mark_closed(struct fd *f, uint64_t flags)
 	word = load_relaxed(&f->word);
 	while (!(word & FLAGS) && !(done = cas_acqrel(&f->word, &word, word | F_CLOSED | flags)))
 		;
-	if (done)
+	if (done) {
+		map = file_map_take(f);
 		for (int i = 0; i < 2; i++)
 			fd_take_off_all(f, i, -ECANCELED, &list);
+	}
 	lock_release(&f->lock);
 	fd_ready_all(mp, &list);
 	rt_exit(mp);
+	file_map_end(map);
 	return done;
 }
 

@@ -39,6 +39,9 @@ struct fd_more {
 	struct timer timer[2];	/* may wait longer than the deadline, or for nobody */
 	goro_mutex turn[2];	/* FD_POLL_FIRST: one at a time asks and calls */
 	goro_mutex position;	/* of the file's position: see file.c */
+	uint32_t cached;	/* reads of a file in a row that found all in the page
+				 * cache; atomic */
+	struct file_map *map;	/* of the file, or NULL; changed under lock */
 	uint32_t blocked;	/* users in a call that blocks their thread; atomic */
 };
 
@@ -216,6 +219,8 @@ static inline void fd_queue_remove(struct fd_queue *q, struct waiter *w)
 
 /* What is known of a number; NULL: no memory, or not a number for a descriptor. */
 struct fd *fd_at(int fd);
+/* NULL: nothing is known of it. */
+struct fd *fd_known(int fd);
 
 /* lock held. What was known was of another file. Who waits for that is woken with
  * why; the word is the caller's. */

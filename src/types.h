@@ -254,6 +254,8 @@ struct m {
 	bool owes_poke;		/* started a timer of which nobody knows: timers_tell */
 	bool starting;		/* counted in sched.m_starting */
 	struct g *locked_g;
+	struct file_map *reads_from;	/* or NULL; others look */
+	long major_faults;	/* when last counted: file_map.c */
 	uint64_t rng;
 	struct tool_fiber tool;
 

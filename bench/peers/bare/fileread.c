@@ -35,6 +35,7 @@ int main(void)
 		measure_fail("cannot open the file");
 	readers_begin();
 	shares_start(peer_procs(), read_share);
+	readers_warm_up(fileread_round);
 	m = measure(fileread_round, READERS * READS);
 	peer_report("fileread", m.ns_per_op, "ns", "%" PRIu64 " right", m.check);
 	shares_stop();

@@ -1,0 +1,374 @@
+/*
+ * file_map_test.c - files that are read from a mapping: the answers are pread's.
+ *
+ * In /dev/shm, which is a tmpfs everywhere.
+ */
+/* test: procs */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <goro.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "await.h"
+#include "config.h"
+#include "copy.h"
+#include "debug.h"
+#include "fault.h"
+#include "fd.h"
+#include "file_map.h"
+#include "os.h"
+#include "test.h"
+
+#define BLOCK  4096
+#define BLOCKS 512	/* 2 MiB */
+#define BYTES  (BLOCKS * BLOCK)
+
+static char path[64];
+
+/* Every 8 bytes are their own index, plus salt. */
+static int file_of(uint64_t salt)
+{
+	static uint64_t block[BLOCK / 8];
+	int fd;
+
+	snprintf(path, sizeof path, "/dev/shm/goro-map-%d-XXXXXX", getpid());
+	fd = mkstemp(path);
+	if (fd < 0)
+		SKIP("no /dev/shm");
+	for (uint64_t i = 0; i < BLOCKS; i++) {
+		for (uint64_t k = 0; k < BLOCK / 8; k++)
+			block[k] = i * (BLOCK / 8) + k + salt;
+		CHECK_EQ(write(fd, block, BLOCK), BLOCK);
+	}
+	close(fd);
+	fd = goro_open(path, O_RDWR);
+	CHECK(fd >= 0);
+	unlink(path);
+	return fd;
+}
+
+static bool read_block(int fd, uint64_t i, uint64_t salt)
+{
+	uint64_t block[BLOCK / 8];
+
+	if (goro_pread(fd, block, BLOCK, (off_t)(i * BLOCK)) != BLOCK)
+		return false;
+	for (uint64_t k = 0; k < BLOCK / 8; k++)
+		CHECK_EQ(block[k], i * (BLOCK / 8) + k + salt);
+	return true;
+}
+
+static uint32_t cached(int fd)
+{
+	return load_relaxed(&fd_more(fd_at(fd))->cached);
+}
+
+/* Often enough: tmpfs knows no RWF_NOWAIT, and it counts how soon the answers come. */
+static void read_often(int fd)
+{
+	for (uint64_t i = 0; i < FILE_CACHED_ENOUGH + 10 || cached(fd) < FILE_CACHED_ENOUGH; i++)
+		CHECK(read_block(fd, i * 31 % BLOCKS, 0));
+}
+
+static bool is_mapped(int fd)
+{
+	return load_relaxed(&fd_more(fd_at(fd))->map) != NULL;
+}
+
+/* In a sanitizer's build the faults are its own. */
+static void needs_faults(void)
+{
+	if (!fault_is_ours(SIGBUS) || !fault_is_ours(SIGSEGV) || !os_membarrier_works)
+		SKIP("faults are not ours, or no membarrier");
+}
+
+static int mapped_file(void)
+{
+	int fd;
+
+	needs_faults();
+	fd = file_of(0);
+	read_often(fd);
+	CHECK(is_mapped(fd));
+	return fd;
+}
+
+static void end(int fd)
+{
+	CHECK_EQ(goro_close(fd), 0);
+	CHECK_EQ(file_maps, 0);
+}
+
+GO_TEST(what_is_read_often_is_mapped_until_it_is_closed)
+{
+	char byte;
+	int fd = mapped_file();
+
+	CHECK_EQ(file_maps, 1);
+	read_often(fd);
+	end(fd);
+	CHECK_EQ(goro_pread(fd, &byte, 1, 0), -EBADF);
+}
+
+GO_TEST(writes_are_seen)
+{
+	int fd = mapped_file();
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t in, out = i;
+
+		CHECK_EQ(goro_pwrite(fd, &out, sizeof out, 4096), 8);
+		CHECK_EQ(goro_pread(fd, &in, sizeof in, 4096), 8);
+		CHECK_EQ(in, out);
+	}
+	end(fd);
+}
+
+/* The rest of the last page is there to be read from the mapping. */
+GO_TEST(the_end_is_where_it_is_now)
+{
+	char buf[BLOCK], bytes[3 * BLOCK];
+	int fd = mapped_file();
+
+	CHECK_EQ(ftruncate(fd, 100 * BLOCK + 10), 0);
+	CHECK_EQ(goro_pread(fd, buf, BLOCK, 100 * BLOCK), 10);
+	CHECK_EQ(goro_pread(fd, buf, 20, 100 * BLOCK + 10), 0);
+	CHECK_EQ(goro_pread(fd, buf, BLOCK, 200 * BLOCK), 0);
+	CHECK_EQ(goro_pread(fd, bytes, 3 * BLOCK, 99 * BLOCK), BLOCK + 10);
+	CHECK(read_block(fd, 99, 0));
+
+	CHECK_EQ(ftruncate(fd, BYTES), 0);
+	CHECK_EQ(goro_pread(fd, buf, BLOCK, 200 * BLOCK), BLOCK);
+	for (int i = 0; i < BLOCK; i++)
+		CHECK_EQ(buf[i], 0);
+
+	memset(bytes, 7, sizeof bytes);		/* beyond what it had, within what is mapped, and beyond */
+	CHECK_EQ(goro_pwrite(fd, bytes, sizeof bytes, BYTES + 5), (int)sizeof bytes);
+	CHECK_EQ(goro_pread(fd, buf, BLOCK, BYTES + BLOCK), BLOCK);
+	CHECK_EQ(buf[BLOCK - 1], 7);
+	CHECK_EQ(goro_pwrite(fd, "end", 3, 3 * BYTES), 3);
+	CHECK_EQ(goro_pread(fd, buf, BLOCK, 3 * BYTES), 3);
+	CHECK(memcmp(buf, "end", 3) == 0);
+	end(fd);
+}
+
+GO_TEST(arguments_are_checked_as_by_pread)
+{
+	char byte;
+	int fd = mapped_file();
+
+	CHECK_EQ(goro_pread(fd, (void *)16, 100, 0), -EFAULT);
+	CHECK_EQ(goro_pread(fd, &byte, 1, -1), -EINVAL);
+	CHECK_EQ(goro_pread(fd, &byte, 1, INT64_MAX), -EINVAL);
+	CHECK_EQ(goro_pread(fd, &byte, 1, INT64_MAX / 2), 0);
+	CHECK_EQ(goro_pread(fd, &byte, 0, 0), 0);
+	goro_set_deadline(fd, goro_now() - 1, GORO_FOREVER);
+	CHECK_EQ(goro_pread(fd, &byte, 1, 0), -ETIMEDOUT);
+	goro_set_deadline(fd, GORO_FOREVER, GORO_FOREVER);
+	CHECK_EQ(goro_pread(fd, &byte, 1, 0), 1);
+	end(fd);
+}
+
+/* Not allowed, but no reason to read from what is not there any more. */
+GO_TEST(another_file_under_the_number_is_that_file)
+{
+	int fd = mapped_file(), other = file_of(1000);
+
+	CHECK_EQ(dup2(other, fd), fd);
+	for (uint64_t i = 0; i < BLOCKS; i++)
+		CHECK(read_block(fd, i, 1000));
+	CHECK_EQ(goro_close(other), 0);
+	end(fd);
+}
+
+GO_TEST(a_copy_that_faults_fails)
+{
+	static char to[4 * BLOCK];
+	char *at;
+	int fd;
+
+	needs_faults();
+	fd = file_of(0);
+	at = mmap(NULL, 4 * BLOCK, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK_EQ(ftruncate(fd, BLOCK), 0);
+	for (int i = 0; i < 1000; i++) {
+		CHECK(copy_or_fail(to, at, BLOCK));
+		CHECK(!copy_or_fail(to, at, BLOCK + 1));
+		CHECK(!copy_or_fail(to, at + BLOCK - 3, 100));
+		CHECK(!copy_or_fail(NULL, at, 1));
+	}
+	CHECK(copy_or_fail(to, at + 100, 7) && memcmp(to, at + 100, 7) == 0);
+	munmap(at, 4 * BLOCK);
+	goro_close(fd);
+}
+
+/* In the middle of it, too. */
+static uint32_t stop;
+
+static void cut_and_restore(int fd, goro_waitgroup *wg)
+{
+	while (!load_relaxed(&stop)) {
+		CHECK_EQ(ftruncate(fd, BYTES / 2 + 10), 0);
+		CHECK_EQ(ftruncate(fd, BYTES), 0);
+	}
+	goro_waitgroup_done(wg);
+}
+
+static void read_while_cut(int fd, goro_waitgroup *wg)
+{
+	char buf[16 * BLOCK];
+
+	for (int i = 0; i < SCALED(20000); i++) {
+		ssize_t n = goro_pread(fd, buf, sizeof buf, BYTES / 2 - BLOCK);
+
+		CHECK(n >= BLOCK && n <= (int)sizeof buf);	/* some may be gone, as with pread(2) */
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST_TIMEOUT(a_file_that_is_cut_while_it_is_read, 60)
+{
+	goro_waitgroup readers = { 0 }, cutter = { 0 };
+	int fd = mapped_file();
+
+	stop = 0;
+	goro_waitgroup_add(&cutter, 1);
+	go(cut_and_restore, fd, &cutter);
+	goro_waitgroup_add(&readers, 4);
+	for (int i = 0; i < 4; i++)
+		go(read_while_cut, fd, &readers);
+	goro_waitgroup_wait(&readers);
+	store_relaxed(&stop, 1);
+	goro_waitgroup_wait(&cutter);
+	end(fd);
+}
+
+/* Who reads while it is closed reads from this file, or is told. */
+static void read_until_closed(int fd, goro_waitgroup *wg)
+{
+	uint64_t i = 0;
+
+	while (read_block(fd, i++ % BLOCKS, 0))
+		;
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST_TIMEOUT(closed_while_it_is_read, 60)
+{
+	needs_faults();
+	for (int round = 0; round < SCALED(40); round++) {
+		goro_waitgroup wg = { 0 };
+		int fd = mapped_file(), was = debug.linger;
+		char *other;
+
+		debug.linger = round % 2 * 20;
+		goro_waitgroup_add(&wg, 4);
+		for (int i = 0; i < 4; i++)
+			go(read_until_closed, fd, &wg);
+		goro_sleep(200 * GORO_MICROSECOND);
+		end(fd);
+		/* Mostly where the mapping was. */
+		other = mmap(NULL, BYTES + BYTES / 4, PROT_READ | PROT_WRITE,
+		             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(other, 0xee, BYTES);
+		goro_waitgroup_wait(&wg);
+		munmap(other, BYTES + BYTES / 4);
+		debug.linger = was;
+	}
+}
+
+/* --------------------------------------------------------------- not mapped */
+
+static void not_mapped(int fd)
+{
+	read_often(fd);
+	CHECK(!is_mapped(fd));
+	read_often(fd);
+	end(fd);
+}
+
+GO_TEST(not_if_it_is_switched_off)
+{
+	int was = debug.nomap;
+
+	debug.nomap = 1;
+	not_mapped(file_of(0));
+	debug.nomap = was;
+}
+
+static void on_bus(int sig)
+{
+	(void)sig;
+}
+
+GO_TEST(not_if_faults_are_the_programs)
+{
+	struct sigaction was, own = { .sa_handler = on_bus };
+
+	CHECK_EQ(sigaction(SIGBUS, &own, &was), 0);
+	not_mapped(file_of(0));
+	CHECK_EQ(sigaction(SIGBUS, &was, NULL), 0);
+}
+
+GO_TEST(not_if_memory_is_locked)
+{
+	int fd = file_of(0);
+
+	needs_faults();
+	if (mlockall(MCL_FUTURE) != 0)
+		SKIP("not allowed to lock memory");
+	not_mapped(fd);
+	munlockall();
+}
+
+GO_TEST(not_if_the_program_opened_it)
+{
+	int ours = file_of(0), fd = dup(ours);
+
+	not_mapped(fd);
+	end(ours);
+}
+
+GO_TEST(not_if_it_is_small)
+{
+	int fd = file_of(0);
+	char byte;
+
+	CHECK_EQ(ftruncate(fd, 100 * BLOCK), 0);
+	while (cached(fd) < FILE_CACHED_ENOUGH)
+		CHECK_EQ(goro_pread(fd, &byte, 1, 99), 1);
+	CHECK(!is_mapped(fd));
+	end(fd);
+}
+
+/* ------------------------------------------------------------ what to expect */
+
+/* One read that the page cache does not have, and all is doubted. */
+GO_TEST(a_miss_begins_anew)
+{
+	char block[BLOCK];
+	int fd;
+
+	snprintf(path, sizeof path, "/tmp/goro-map-%d-XXXXXX", getpid());
+	fd = mkstemp(path);
+	CHECK(fd >= 0);
+	close(fd);
+	fd = goro_open(path, O_RDWR);
+	CHECK(fd >= 0);
+	unlink(path);
+	memset(block, 1, sizeof block);
+	CHECK_EQ(goro_pwrite(fd, block, BLOCK, 0), BLOCK);
+	for (int i = 1; i <= 100; i++) {
+		CHECK_EQ(goro_pread(fd, block, BLOCK, 0), BLOCK);
+		CHECK_EQ(cached(fd), (uint32_t)i);
+	}
+	CHECK_EQ(goro_fsync(fd), 0);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	CHECK_EQ(goro_pread(fd, block, BLOCK, 0), BLOCK);
+	if (cached(fd) == 101)
+		SKIP("it stays in the page cache");
+	CHECK_EQ(cached(fd), 0);
+	goro_close(fd);
+}
