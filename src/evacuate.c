@@ -286,8 +286,12 @@ static void make_pass(void)
 	}
 }
 
+/* A look serves the one after it: who waits at both has waited for long. So the first is made
+ * when a look is due, not when there are many stacks: these have just been made. */
 static _Noreturn void serve_for_ever(void)
 {
+	set_urgent(true);
+	rest_until(os_now() + look_interval());
 	for (;;) {
 		int64_t start = os_now();
 

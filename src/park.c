@@ -98,9 +98,14 @@ void g_ready_in_order(struct m *mp, struct g *gp)
 {
 	if (likely(ready_here(mp, gp))) {
 		runq_put_woken(mp->p, gp);
-		fence_seqcst();		/* the push is no read-modify-write */
-		wake();
+		wake_for_queued();
 	}
+}
+
+void g_ready_quietly(struct m *mp, struct g *gp)
+{
+	if (likely(ready_here(mp, gp)))
+		runq_put_woken(mp->p, gp);
 }
 
 /* Whoever moves spinning from 0 to 1 starts the M that this counts. */

@@ -14,6 +14,10 @@ void runq_drain(struct p *pp);
  * system calls take: what the one after it needs to go on is brought into the cache. */
 void runq_prefetch(const struct p *pp);
 
+/* The caller has just come back from a long wait, and those who run next probably have, too:
+ * what they need is brought into the cache while it runs. */
+void runq_fetch_next(const struct p *pp);
+
 /* Any thread. May say "not empty" of a queue that was just emptied, never the
  * other way about. */
 bool runq_empty(const struct p *pp);

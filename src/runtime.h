@@ -79,6 +79,8 @@ static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g
 void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
 /* Makes a parked goroutine runnable: after those that wait already .. */
 void g_ready_in_order(struct m *mp, struct g *gp);
+/* .. the same, of several: wake_for_queued comes after the last. */
+void g_ready_quietly(struct m *mp, struct g *gp);
 /* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
 /* .. and leaves the runtime. True. */
@@ -119,6 +121,13 @@ static inline void wake(void)
 	if (!p_to_spare() || load_relaxed(&sched.spinning) != 0)
 		return;
 	wake_slow();
+}
+
+/* .. after a push to a P's queue of the woken, which is no read-modify-write. */
+static inline void wake_for_queued(void)
+{
+	fence_seqcst();
+	wake();
 }
 
 /* ---- p.c */

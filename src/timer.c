@@ -442,7 +442,8 @@ bool timers_are_due(const struct p *pp)
 }
 
 /* Those who slept go to the end of the queue. They are fetched without anything in
- * between: a prefetch waits for its translation, but a few beside each other wait together. */
+ * between: a prefetch waits for its translation, but a few beside each other wait together. The
+ * rest of what they need each fetches for those after it when it runs (runq_fetch_next). */
 static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
 {
 	bool queued = false;
@@ -454,14 +455,11 @@ static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t 
 
 		if (!g_make_runnable(mp, gp))
 			continue;
-		g_fetch_stack(gp);
 		runq_put_woken(mp->p, gp);
 		queued = true;
 	}
-	if (queued) {
-		fence_seqcst();		/* a push to the queue is no read-modify-write */
-		wake();
-	}
+	if (queued)
+		wake_for_queued();
 }
 
 /* The timers among those who are due, as far as there is room: these are not in order. */
@@ -640,6 +638,8 @@ void goro_sleep(int64_t ns)
 		int64_t when = ns < TIMER_LAST - now ? now + ns : TIMER_LAST;
 
 		mp = park(mp, commit_sleep, (void *)(uintptr_t)when, WAIT_SLEEP);
+		if (likely(mp->p))
+			runq_fetch_next(mp->p);
 	}
 	rt_exit_free(mp);
 }

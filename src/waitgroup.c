@@ -21,10 +21,22 @@
  * With them, the object is there until they go on, and none goes on before it is
  * taken off the list, or the note is there. Then the object is not touched again.
  *
- * Many waiters. Their list is latest first, each a miss of caches and TLB from the last.
- * It is gone through once, to turn it around, for which the next are guessed and fetched;
- * each is told who comes a few after it (prev), so that when they are made ready these are
- * fetched ahead.
+ * Many waiters. To look at one who has waited for long is a miss of caches and TLB, so of many
+ * each is to be looked at once, and to run soon afterwards. Where they are more than a P's queue
+ * holds, the first batch of them is made ready, latest first, and one of these, the carrier, is
+ * given the rest of the list. When it runs, still within its Wait, it does the same with the
+ * rest. (200,000 who do nothing else: 0.16 us each on one P, and 0.45 when they were turned
+ * around, in order of arrival, made ready and queued all at once.)
+ *
+ *	- While there is a rest its carrier is on a run queue or runs: it is nobody's who could
+ *	  lose it, and nobody is asleep for good. It lies in the carrier's waiter, and is
+ *	  there before the carrier is made ready.
+ *	- Those who have counted themselves and not come to the list yet are the last carrier's
+ *	  to see to, or who brought the counter to zero if there is none. The object is there
+ *	  as long as a carrier is within its Wait.
+ *	- A plain thread is none: its waking takes as long as a hundred others'. Nor is who is
+ *	  locked to its thread.
+ *	- Others find the carrier where they find work: they steal it like anybody.
  *
  * Misuse is reported where it is noticed, as in Go; not all of it is.
  */
@@ -32,7 +44,9 @@
 
 #include "linger.h"
 #include "profile_hooks.h"
+#include "runq.h"
 #include "runtime.h"
+#include "trace.h"
 
 struct waitgroup {
 	uint64_t state;		/* counter:32 waiters:32 */
@@ -48,7 +62,7 @@ static inline uintptr_t note_for(uint32_t n) { return n ? (uintptr_t)n << 1 | 1 
 static inline bool is_note(uintptr_t list) { return list & 1; }
 static inline uint32_t note_count(uintptr_t list) { return (uint32_t)(list >> 1); }
 
-/* ------------------------------------------------------------------- done */
+/* ---------------------------------------------------------------- release */
 
 static uint32_t list_length(const struct waiter *w)
 {
@@ -59,37 +73,17 @@ static uint32_t list_length(const struct waiter *w)
 	return n;
 }
 
-/* As many misses as a CPU has under way, about. */
-#define AHEAD 8
-
-/* Those who were started one after the other lie one after the other, and mostly wait so: the
- * next is as far from here as this one is from the last. */
-static inline void fetch_guess(const struct waiter *w, const struct waiter *before)
-{
-	if (before)
-		__builtin_prefetch((void *)(2 * (uintptr_t)w - (uintptr_t)before), 1);
-}
-
 /* Turned around: in order of arrival; and how many. */
 static struct waiter *in_order(struct waiter *latest, uint32_t *n)
 {
-	struct waiter *first = NULL, *w, *last[AHEAD] = { NULL };
+	struct waiter *first = NULL, *w;
 
 	for (*n = 0; (w = latest); ++*n) {
-		fetch_guess(w, last[*n % AHEAD]);
 		latest = w->next;
 		w->next = first;
-		w->prev = last[*n % AHEAD];	/* AHEAD after it */
-		last[*n % AHEAD] = w;
 		first = w;
 	}
 	return first;
-}
-
-static inline void fetch_ahead(const struct waiter *w)
-{
-	__builtin_prefetch(w->prev, 1);	/* or NULL */
-	__builtin_prefetch((void *)((uintptr_t)w->prev - offsetof(struct g, waiter)), 1);
 }
 
 /* Those who came later, and then those before. */
@@ -103,6 +97,12 @@ static struct waiter *join(struct waiter *later, struct waiter *before)
 	return later;
 }
 
+/* acquire: the waiters; pairs with cas_acqrel in enlist */
+static inline struct waiter *take_list(struct waitgroup *wg)
+{
+	return (struct waiter *)exchange_acquire(&wg->list, 0);
+}
+
 /* Not all n are on the list: those who are, and a note for the others. */
 static __attribute__((noinline)) struct waiter *take_some(struct waitgroup *wg, uint32_t n)
 {
@@ -110,8 +110,7 @@ static __attribute__((noinline)) struct waiter *take_some(struct waitgroup *wg, 
 	uintptr_t none;
 
 	do {
-		/* acquire: the waiters; pairs with cas_acqrel in enlist */
-		struct waiter *list = (struct waiter *)exchange_acquire(&wg->list, 0);
+		struct waiter *list = take_list(wg);
 
 		n -= list_length(list);
 		taken = join(list, taken);
@@ -136,10 +135,118 @@ static struct waiter *take_waiters(struct waitgroup *wg, uint32_t n)
 	return list;
 }
 
+static void ready_few(struct m *mp, struct waiter *w)
+{
+	struct waiter *next;
+
+	linger();
+	for (bool first = true; w; w = next, first = false) {
+		next = w->next;		/* its own again once it is ready */
+		if (likely(first))
+			g_ready(mp, w->gp);
+		else
+			g_ready_in_order(mp, w->gp);
+	}
+}
+
+/* ----------------------------------------------------------- many waiters */
+
+/* As many as a P's queue has room for, with those who are left when the carrier runs. */
+#define BATCH   (GORO_RUNQ_CAP / 2)
+#define CARRIER (BATCH / 2)
+#define MANY    (GORO_RUNQ_CAP + 1)
+/* As many misses as a CPU has under way, about. */
+#define AHEAD   8
+
+/* Of a list, from first on, and of those who have yet to come. */
+struct rest {
+	struct waiter *first;
+	uint32_t n;
+	uintptr_t step;		/* from one to who comes AHEAD after it, about */
+};
+
+/* In the waiter of one of many; prev of the others is the waiter itself. */
+static inline void rest_give(struct waiter *w, const struct rest *r)
+{
+	w->prev = r->first;
+	w->index = (int)r->n;
+	w->elem = (void *)r->step;
+}
+
+static inline struct rest rest_of(const struct waiter *w)
+{
+	return (struct rest){ w->prev, (uint32_t)w->index, (uintptr_t)w->elem };
+}
+
+static inline bool can_carry(const struct g *gp)
+{
+	return !gp->is_foreign && !gp->locked_m;
+}
+
+/* Those who were started one after the other lie one after the other, and mostly wait so: who
+ * comes AHEAD after this one is as far from it as it is from who came AHEAD before it. */
+static inline void fetch_guess(const struct waiter *w, uintptr_t step)
+{
+	uintptr_t guess = (uintptr_t)w + step;
+
+	__builtin_prefetch((void *)guess, 1);
+	__builtin_prefetch((void *)(guess - offsetof(struct g, waiter)), 1);
+}
+
+/* Goes past a batch, or as far as it takes to find a carrier, who is returned; NULL: all are
+ * past, there is nothing to carry. */
+static struct waiter *pass_batch(struct rest *r)
+{
+	struct waiter *w = r->first, *carrier = NULL, *before[AHEAD];
+	uint32_t i = 0;
+
+	for (; w && (i < BATCH || !carrier); i++, w = w->next) {
+		if (i >= AHEAD)
+			r->step = (uintptr_t)w - (uintptr_t)before[i % AHEAD];
+		before[i % AHEAD] = w;
+		fetch_guess(w, r->step);
+		w->prev = w;
+		if (i >= CARRIER && !carrier && can_carry(w->gp))
+			carrier = w;
+	}
+	r->first = w;
+	r->n -= i;
+	return w ? carrier : NULL;
+}
+
+static __attribute__((noinline)) void release_many(struct m *mp, struct waitgroup *wg, struct rest r)
+{
+	struct waiter *w = r.first, *carrier = pass_batch(&r), *late = NULL, *next;
+	uint32_t n;
+
+	if (carrier)
+		rest_give(carrier, &r);
+	else if (unlikely(r.n > 0))
+		late = in_order(take_some(wg, r.n), &n);
+	linger();
+	for (; w != r.first; w = next) {
+		next = w->next;		/* its own again once it is ready */
+		g_ready_quietly(mp, w->gp);
+	}
+	wake_for_queued();
+	ready_few(mp, late);
+}
+
+/* Back from its wait, one of many. */
+static __attribute__((noinline)) void go_on(struct m *mp, struct waitgroup *wg, struct waiter *w)
+{
+	if (w->prev != w)
+		release_many(mp, wg, rest_of(w));
+	if (mp->p)
+		runq_fetch_next(mp->p);
+}
+
+/* ------------------------------------------------------------------- done */
+
 /* The counter is zero in s, and there are waiters. */
 static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint64_t s)
 {
-	struct waiter *w, *next;
+	uint32_t n = waiters_of(s);
 	struct m *mp;
 
 	/* Nothing may change now: an Add would be concurrent with the Waits, and
@@ -148,16 +255,11 @@ static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint
 		goro_panic("sync: WaitGroup misuse: Add called concurrently with Wait");
 	store_relaxed(&wg->state, 0);
 	mp = rt_enter();
-	w = take_waiters(wg, waiters_of(s));
-	linger();
-	for (bool first = true; w; w = next, first = false) {
-		next = w->next;		/* its own again once it is ready */
-		fetch_ahead(w);
-		if (likely(first))
-			g_ready(mp, w->gp);
-		else
-			g_ready_in_order(mp, w->gp);
-	}
+	/* A trace is to say who woke them. */
+	if (likely(n < MANY) || trace_on())
+		ready_few(mp, take_waiters(wg, n));
+	else
+		release_many(mp, wg, (struct rest){ take_list(wg), n, 0 });
 	rt_exit(mp);
 }
 
@@ -231,7 +333,10 @@ static __attribute__((noinline)) void wait_slow(struct waitgroup *wg)
 
 	w->gp = mp->curg;
 	w->key = wg;		/* for who looks: reach.c */
+	w->prev = NULL;
 	mp = park(mp, commit, wg, WAIT_WAITGROUP_WAIT);
+	if (unlikely(w->prev))
+		go_on(mp, wg, w);
 	profile_block_event(mp, since);
 	rt_exit_free(mp);
 	if (unlikely(w->ok && load_relaxed(&wg->state) != 0))

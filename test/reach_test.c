@@ -62,6 +62,8 @@ static void settle(size_t waiting)
 	} while (s.waiting < waiting);
 }
 
+static int many;
+
 SEEN static void receives(goro_chan *c)
 {
 	goro_chan_recv(c, NULL);
@@ -420,6 +422,47 @@ GO_TEST(reached_from_one_that_has_not_begun)
 	CHECK_EQ(lost(), 0);
 }
 
+/* A gate is open, and those who wait are made ready one batch after the other. */
+static goro_waitgroup *gate, gone;
+
+static void wait_at_gate(goro_waitgroup *wg)
+{
+	goro_waitgroup_wait(wg);
+	goro_waitgroup_done(&gone);
+}
+
+static void keep_at_gate(void)
+{
+	gate = calloc(1, sizeof *gate);
+	goro_waitgroup_add(gate, 1);
+	goro_waitgroup_add(&gone, many);
+	for (int i = 0; i < many; i++)
+		go(wait_at_gate, gate);
+}
+
+static void open_gate(void)
+{
+	goro_waitgroup_done(gate);
+	gate = NULL;
+}
+
+GO_TEST(reached_from_one_that_will_make_them_ready)
+{
+	struct goro_stats s;
+
+	goro_gomaxprocs(1);
+	many = 4 * GORO_RUNQ_CAP;
+	apart(keep_at_gate);
+	settle((size_t)many);
+	goro_preempt_disable();
+	open_gate();
+	goro_stats_read(&s);
+	CHECK(s.waiting > 0);
+	CHECK_EQ(lost(), 0);
+	goro_preempt_enable();
+	goro_waitgroup_wait(&gone);
+}
+
 /* The chain: asleep -> b, whose waiter has a. */
 static void keep_in_chain(void)
 {
@@ -744,8 +787,6 @@ GO_TEST_TIMEOUT(nobody_is_blamed_in_a_busy_program, 120)
 	store_relaxed(&busy_stop, 1);
 	CHECK_EQ(goro_leak_check(mark, seconds(50), stderr), 0);
 }
-
-static int many;
 
 static goro_chan **kept;
 

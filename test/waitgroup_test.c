@@ -8,6 +8,7 @@
 
 #include "atomic.h"
 #include "await.h"
+#include "config.h"
 #include "deadlock.h"
 #include "linger.h"
 #include "race.h"
@@ -161,26 +162,240 @@ GO_TEST(all_waiters_are_woken_goroutines_and_threads)
 }
 
 /* Waiters that arrive just while the counter reaches zero. */
+static void arrive_while_it_opens(int round, int waiters)
+{
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	int n = 0;
+
+	linger_round(round);
+	goro_waitgroup_add(&gate, 1);
+	goro_waitgroup_add(&out, waiters);
+	for (int k = 0; k < waiters; k++)
+		go(wait_and_count, &gate, &n, &out);
+	go(count_and_done, &n, &gate);
+	for (int k = 0; k < round % 8; k++)
+		goro_gosched();
+	goro_waitgroup_wait(&gate);
+	goro_waitgroup_wait(&out);
+	CHECK_EQ(n, waiters + 1);
+	CHECK_EQ(gate.opaque[0], 0);
+	CHECK_EQ(gate.opaque[1], 0);
+}
+
 GO_TEST_TIMEOUT(waiters_arrive_while_the_gate_opens, 120)
 {
-	for (int i = 0; i < SCALED(10000); i++) {
-		goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	for (int i = 0; i < SCALED(10000); i++)
+		arrive_while_it_opens(i, 8);
+}
+
+/* ------------------------------------------- more waiters than are woken at a time */
+
+#define A_LOT (4 * GORO_RUNQ_CAP)
+#define ENOUGH (GORO_RUNQ_CAP + 4)
+
+GO_TEST_TIMEOUT(a_lot_arrive_while_the_gate_opens, 120)
+{
+	for (int i = 0; i < SCALED(200); i++)
+		arrive_while_it_opens(i, A_LOT);
+}
+
+/* All have counted themselves, the first is on the list, and the others are on their way there
+ * when the gate opens: who comes to the end of the list sees to them. */
+static void *pass_the_gate(void *arg)
+{
+	struct barrier *b = arg;
+
+	goro_waitgroup_wait(&b->go_on);
+	goro_waitgroup_done(&b->ready);
+	return NULL;
+}
+
+GO_TEST_TIMEOUT(those_late_to_a_long_list_are_seen_to, 120)
+{
+	enum { THREADS = 4 };
+
+	for (int i = 0; i < SCALED(40); i++) {
+		struct barrier b = { .exited = NULL };
+		goro_waitgroup out = { { 0 } };
+		pthread_t t[THREADS];
+		int n = 0;
+
+		goro_waitgroup_add(&b.go_on, 1);
+		goro_waitgroup_add(&b.ready, THREADS);
+		goro_waitgroup_add(&out, A_LOT);
+		for (int k = 0; k < A_LOT; k++)
+			go(wait_and_count, &b.go_on, &n, &out);
+		AWAIT(waiters_of(&b.go_on) == A_LOT);
+		store_relaxed(&debug.linger, 200);
+		for (int k = 0; k < THREADS; k++)
+			pthread_create(&t[k], NULL, pass_the_gate, &b);
+		AWAIT(waiters_of(&b.go_on) > A_LOT);
+		goro_waitgroup_done(&b.go_on);
+		goro_waitgroup_wait(&b.ready);
+		goro_waitgroup_wait(&out);
+		store_relaxed(&debug.linger, 0);
+		for (int k = 0; k < THREADS; k++)
+			pthread_join(t[k], NULL);
+		CHECK_EQ(n, A_LOT);
+		CHECK_EQ(b.go_on.opaque[1], 0);
+	}
+}
+
+static void wait_locked(goro_waitgroup *gate, int *n, goro_waitgroup *out)
+{
+	goro_lock_os_thread();
+	wait_and_count(gate, n, out);
+	goro_unlock_os_thread();
+}
+
+static void start_waiters(int n, void (*fn)(goro_waitgroup *, int *, goro_waitgroup *),
+                          goro_waitgroup *gate, int *count, goro_waitgroup *out)
+{
+	uint32_t before = waiters_of(gate);
+
+	goro_waitgroup_add(out, n);
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(go(fn, gate, count, out), 0);
+	AWAIT(waiters_of(gate) == before + (uint32_t)n);
+}
+
+/* The latest, who are woken first, are locked to their threads, and plain threads; so are the
+ * very first, of whom some are all that is left. */
+GO_TEST_TIMEOUT(woken_by_turns_with_threads_among_them, 120)
+{
+	enum { LOCKED = GORO_RUNQ_CAP / 4 + 4, THREADS = 4 };
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	pthread_t t[2 * THREADS];
+	int n = 0;
+
+	goro_waitgroup_add(&gate, 1);
+	for (int i = 0; i < 2 * THREADS; i++) {
+		uint32_t before = waiters_of(&gate);
+
+		if (i == THREADS) {
+			start_waiters(4, wait_locked, &gate, &n, &out);
+			start_waiters(A_LOT, wait_and_count, &gate, &n, &out);
+			start_waiters(LOCKED, wait_locked, &gate, &n, &out);
+			before = waiters_of(&gate);
+		}
+		pthread_create(&t[i], NULL, wait_as_thread, &gate);
+		AWAIT(waiters_of(&gate) == before + 1);
+	}
+	goro_waitgroup_done(&gate);
+	goro_waitgroup_wait(&out);
+	for (int i = 0; i < 2 * THREADS; i++)
+		pthread_join(t[i], NULL);
+	CHECK_EQ(n, 4 + A_LOT + LOCKED);
+}
+
+GO_TEST_TIMEOUT(a_lot_who_are_all_locked_to_threads, 120)
+{
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	int n = 0;
+
+	goro_waitgroup_add(&gate, 1);
+	start_waiters(ENOUGH, wait_locked, &gate, &n, &out);
+	goro_waitgroup_done(&gate);
+	goro_waitgroup_wait(&out);
+	CHECK_EQ(n, ENOUGH);
+}
+
+static void *open_gate(void *gate)
+{
+	goro_waitgroup_done(gate);
+	return NULL;
+}
+
+GO_TEST(a_lot_are_woken_by_a_thread)
+{
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	pthread_t t;
+	int n = 0;
+
+	goro_waitgroup_add(&gate, 1);
+	start_waiters(A_LOT, wait_and_count, &gate, &n, &out);
+	pthread_create(&t, NULL, open_gate, &gate);
+	goro_waitgroup_wait(&out);
+	pthread_join(t, NULL);
+	CHECK_EQ(n, A_LOT);
+}
+
+static void wait_and_last_frees(goro_waitgroup *gate, int *n, goro_waitgroup *out)
+{
+	goro_waitgroup_wait(gate);
+	if (fetch_add_acqrel(n, 1) == A_LOT - 1) {
+		memset(gate, 0xa5, sizeof *gate);
+		free(gate);
+	}
+	goro_waitgroup_done(out);
+}
+
+GO_TEST_TIMEOUT(freed_by_the_last_of_a_lot, 120)
+{
+	for (int i = 0; i < SCALED(100); i++) {
+		goro_waitgroup *gate = calloc(1, sizeof *gate), out = { { 0 } };
 		int n = 0;
 
 		linger_round(i);
-		goro_waitgroup_add(&gate, 1);
-		goro_waitgroup_add(&out, 8);
-		for (int k = 0; k < 8; k++)
-			go(wait_and_count, &gate, &n, &out);
-		go(count_and_done, &n, &gate);
-		for (int k = 0; k < i % 8; k++)
-			goro_gosched();
-		goro_waitgroup_wait(&gate);
+		goro_waitgroup_add(gate, 1);
+		start_waiters(A_LOT, wait_and_last_frees, gate, &n, &out);
+		goro_waitgroup_done(gate);
 		goro_waitgroup_wait(&out);
-		CHECK_EQ(n, 9);
-		CHECK_EQ(gate.opaque[0], 0);
-		CHECK_EQ(gate.opaque[1], 0);
+		CHECK_EQ(n, A_LOT);
 	}
+}
+
+/* Those who are not ready yet wait, as a dump says, and are neither lost nor a deadlock. */
+GO_TEST(not_all_of_a_lot_are_made_ready_at_once)
+{
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	struct goro_stats s;
+	char *text = NULL;
+	size_t bytes;
+	FILE *f;
+	int n = 0;
+
+	goro_gomaxprocs(1);
+	goro_waitgroup_add(&gate, 1);
+	start_waiters(A_LOT, wait_and_count, &gate, &n, &out);
+	f = open_memstream(&text, &bytes);
+	goro_preempt_disable();
+	goro_waitgroup_done(&gate);
+	goro_stats_read(&s);
+	goro_dump(f);
+	goro_preempt_enable();
+	fclose(f);
+	CHECK(s.runnable >= 1 && s.runnable <= GORO_RUNQ_CAP);
+	CHECK(s.waiting >= A_LOT - GORO_RUNQ_CAP);
+	CHECK_CONTAINS(text, "[runnable]");
+	CHECK_CONTAINS(text, "[sync.WaitGroup.Wait]");
+	free(text);
+	goro_waitgroup_wait(&out);
+	CHECK_EQ(n, A_LOT);
+}
+
+/* Whoever makes the next ready is not kept from it by those before it, who compute. */
+static void wait_and_compute(goro_waitgroup *gate, int *n, goro_waitgroup *out)
+{
+	goro_waitgroup_wait(gate);
+	fetch_add_relaxed(n, 1);
+	while (load_relaxed(n) < ENOUGH)
+		;
+	goro_waitgroup_done(out);
+}
+
+GO_TEST_TIMEOUT(a_lot_who_wait_for_each_other_without_a_call, 120)
+{
+	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
+	int n = 0;
+
+	if (TOOL_TSAN || TOOL_ASAN)
+		SKIP("each takes a thread, which takes a sanitizer long");
+	goro_waitgroup_add(&gate, 1);
+	start_waiters(ENOUGH, wait_and_compute, &gate, &n, &out);
+	goro_waitgroup_done(&gate);
+	goro_waitgroup_wait(&out);
+	CHECK_EQ(n, ENOUGH);
 }
 
 GO_TEST(lies_where_it_wants)
