@@ -1,6 +1,9 @@
 /*
  * skynet - a tree of goroutines, ten under each, with a million leaves; each
  * sends its sum up a channel; time for the tree.
+ *
+ * skynet.join: without channels. Each leaves its sum where it is told to, and who started
+ * it waits until all ten have: what libraries without channels do.
  */
 #include "bench.h"
 
@@ -38,12 +41,43 @@ static uint64_t skynet_round(void)
 	return sum;
 }
 
+static void join(uint64_t number, uint64_t size, uint64_t *sum, goro_waitgroup *up)
+{
+	goro_waitgroup all = { 0 };
+	uint64_t part[DEGREE];
+
+	*sum = number;
+	if (size > 1) {
+		goro_waitgroup_add(&all, DEGREE);
+		for (uint64_t i = 0; i < DEGREE; i++)
+			BENCH_GO(join, number + i * (size / DEGREE), size / DEGREE, &part[i], &all);
+		goro_waitgroup_wait(&all);
+		*sum = 0;
+		for (int i = 0; i < DEGREE; i++)
+			*sum += part[i];
+	}
+	goro_waitgroup_done(up);
+}
+
+static uint64_t join_round(void)
+{
+	goro_waitgroup wg = { 0 };
+	uint64_t sum;
+
+	goro_waitgroup_add(&wg, 1);
+	BENCH_GO(join, 0, LEAVES, &sum, &wg);
+	goro_waitgroup_wait(&wg);
+	return sum;
+}
+
 static int bench_main(int argc, char **argv)
 {
 	struct measurement m = measure(skynet_round, 1e6);
 
 	(void)argc, (void)argv;
 	bench_report("skynet", m.ns_per_op, "ms", "%" PRIu64, m.check);
+	m = measure(join_round, 1e6);
+	bench_report("skynet.join", m.ns_per_op, "ms", "%" PRIu64, m.check);
 	return 0;
 }
 

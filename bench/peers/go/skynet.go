@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 const (
 	skynetLeaves = 1000000
@@ -29,7 +32,36 @@ func skynetRound() uint64 {
 	return <-c
 }
 
+func skynetJoin(number, size uint64, sum *uint64, up *sync.WaitGroup) {
+	defer up.Done()
+	*sum = number
+	if size == 1 {
+		return
+	}
+	var all sync.WaitGroup
+	var part [skynetDegree]uint64
+	all.Add(skynetDegree)
+	for i := range part {
+		go skynetJoin(number+uint64(i)*(size/skynetDegree), size/skynetDegree, &part[i], &all)
+	}
+	all.Wait()
+	*sum = 0
+	for _, p := range part {
+		*sum += p
+	}
+}
+
+func skynetJoinRound() (sum uint64) {
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go skynetJoin(0, skynetLeaves, &sum, &wg)
+	wg.Wait()
+	return sum
+}
+
 func skynetWorkload() {
 	ns, check := measure(skynetRound, 1e6)
 	report("skynet", ns, "ms", fmt.Sprint(check))
+	ns, check = measure(skynetJoinRound, 1e6)
+	report("skynet.join", ns, "ms", fmt.Sprint(check))
 }
