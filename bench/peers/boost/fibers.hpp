@@ -5,7 +5,8 @@
  * With one processor the scheduler is Boost's default, round_robin. With more,
  * each thread has a work_stealing scheduler that does not sleep when there is
  * nothing to do, again the default: one that sleeps is not woken to steal, and
- * the second thread would hardly ever help.
+ * the second thread would hardly ever help. Only where the workload is to be woken do
+ * threads sleep.
  * Stacks come from malloc, as in Boost's own benchmarks: the cheapest that it
  * offers to several threads (its pooled stacks are for one only). They are of four
  * pages; two, as there, overflow with work stealing. malloc is told to keep what
@@ -40,11 +41,11 @@ fibers::fiber start(Args &&...args)
 /* Runs main_fn in the first thread, with the others there to steal from it. */
 class Threads {
 public:
-	template <typename Fn> static int run(Fn main_fn)
+	template <typename Fn> static int run(Fn main_fn, bool sleep = false)
 	{
 		mallopt(M_TRIM_THRESHOLD, 1 << 30);
 		mallopt(M_TOP_PAD, 16 << 20);
-		Threads t{ peer_procs() };
+		Threads t{ peer_procs(), sleep };
 
 		main_fn();
 		t.end();
@@ -52,25 +53,25 @@ public:
 	}
 
 private:
-	explicit Threads(int count)
+	Threads(int count, bool sleep)
 	{
 		if (count == 1)
 			return;
 		for (int i = 1; i < count; i++)
-			threads.emplace_back([this, count] { worker(count); });
-		steal_among(count);
+			threads.emplace_back([this, count, sleep] { worker(count, sleep); });
+		steal_among(count, sleep);
 	}
 
 	/* Returns when so many threads have called it. */
-	static void steal_among(int count)
+	static void steal_among(int count, bool sleep)
 	{
 		fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(
-			count, false);
+			count, sleep);
 	}
 
-	void worker(int count)
+	void worker(int count, bool sleep)
 	{
-		steal_among(count);
+		steal_among(count, sleep);
 		std::unique_lock<fibers::mutex> lock{ end_lock };
 		ended.wait(lock, [this] { return over; });
 	}
