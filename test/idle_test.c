@@ -223,7 +223,7 @@ static void sleep_some(int times)
 }
 
 /* It is held up just as somebody is who gets no CPU; by then sysmon's alarm has been put
- * off a few times. */
+ * off a few times, and there is another thread to do its work. */
 TEST(a_timer_is_seen_to_although_the_keeper_is_held_up)
 {
 	int tid = 0;
@@ -233,6 +233,10 @@ TEST(a_timer_is_seen_to_although_the_keeper_is_held_up)
 	signal(SIGUSR1, hold_thread);
 	goro_gomaxprocs(2);
 	some_life();
+	for (int i = 0; i < 2; i++)
+		go(meet, 2);
+	while (load_seqcst(&inside) < 2)
+		usleep(1000);
 	go(sleep_some, 6);
 	usleep(170000);
 	tid = keeper_thread();
