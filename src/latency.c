@@ -116,7 +116,7 @@ static uint32_t next_skip(struct latency *l)
 static __attribute__((noinline, cold)) bool trace_only(struct p *pp, struct g *gp)
 {
 	trace_go_ready(pp->mp, gp);
-	pp->latency_skip = 0;
+	pp->latency_in = 1;
 	return pp->latency.skip-- != 0;
 }
 
@@ -135,7 +135,7 @@ __attribute__((noinline, cold)) uint64_t latency_stamp(struct p *pp, struct g *g
 	adapt(l, now);
 	l->skip = next_skip(l);
 	if (!trace_on())
-		pp->latency_skip = l->skip;
+		pp->latency_in = l->skip + 1;
 	return stamp;
 }
 

@@ -20,7 +20,7 @@ void latency_record(struct p *pp, struct g *gp);
 static inline void latency_ready(struct p *pp, struct g *gp)
 {
 	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
-	if (__builtin_expect(__builtin_sub_overflow(pp->latency_skip, 1, &pp->latency_skip), 0)) {
+	if (__builtin_expect(--pp->latency_in == 0, 0)) {
 		gp->wait_since = (int64_t)latency_stamp(pp, gp);
 		store_release(&gp->status, G_RUNNABLE_TIMED);
 	} else {

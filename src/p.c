@@ -22,6 +22,7 @@ struct p *p_make(int id)
 	pp->id = id;
 	pp->status = P_STOPPED;
 	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->latency_in = 1;
 	timers_init(&pp->timers);
 	return pp;
 }

@@ -137,7 +137,7 @@ struct gbatch {
 static void count_queued(struct gqueue *q, size_t n)
 {
 	store_relaxed(&q->n, q->n + n);
-	store_relaxed(&sched.queued, sched.queued + n);
+	store_relaxed(&sched.queued, sched.queued + (uint32_t)n);
 }
 
 static void list_put(struct gqueue *q, struct g *gp, uint64_t seq)

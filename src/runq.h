@@ -284,24 +284,12 @@ static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bo
 	return runq_get_usual(pp, inherit);
 }
 
-/* The usual yield of a P that is alone: gp goes to the end of the woken, the first of
- * them is the next. NULL, and nothing done: it is not as simple as that. */
-static inline struct g *runq_rotate(struct p *pp, struct g *gp)
+/* Nothing that would run before the woken. Owner only. */
+static inline bool runq_only_woken(const struct p *pp)
 {
-	struct ring *r = &pp->woken;
-	uint32_t h = load_relaxed(&r->head), t = load_relaxed(&r->tail);
-	uint64_t started = load_relaxed(&pp->started.word);
-	struct g *next;
+	uint64_t w = load_relaxed(&pp->started.word);
 
-	if (h == t || !runq_alone() || pp->fair_in == 1 || load_relaxed(&pp->runnext) ||
-	    d_head(started) != d_tail(started))
-		return NULL;
-	pp->fair_in--;
-	next = load_relaxed(&r->slot[h % GORO_RUNQ_CAP]);
-	store_relaxed(&r->slot[t % GORO_RUNQ_CAP], gp);
-	store_relaxed(&r->head, h + 1);
-	store_release(&r->tail, t + 1);
-	return next;
+	return !load_relaxed(&pp->runnext) && d_head(w) == d_tail(w);
 }
 
 #if GORO_CHECKS

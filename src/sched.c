@@ -298,27 +298,16 @@ static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp
 	return next;
 }
 
-/* Queued first, and then the next is picked: so its P's queue is not seen empty while
- * it is on its way to rest, and nobody goes to sleep for want of it who would have to be
- * woken. Whoever takes it waits until it is at rest (set_running). The next may be
- * itself, if there is no other. */
-static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
+/* Queued already, and the next is to be picked. It may be itself, if there is no other. */
+static inline __attribute__((always_inline)) struct m *yield_queued(struct m *mp, struct g *gp)
 {
-	struct g *gp = mp->curg, *next;
 	bool inherit = false;
+	struct g *next;
 
-	if (unlikely(gp->locked_m || globq_length() != 0))
-		return sched_yield_global(mp);
-	latency_ready(mp->p, gp);
-	if (heed() || unlikely(!(next = runq_rotate(mp->p, gp)))) {
-		if (timers_turn(mp))
-			see_to_due(mp);
-		runq_put_woken(mp->p, gp);
-		linger();
-		next = heed() && goes_to_loop() ? NULL : pick_local(mp, &inherit);
-		if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
-			return mp;
-	}
+	linger();
+	next = heed() && goes_to_loop() ? NULL : pick_local(mp, &inherit);
+	if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
+		return mp;
 	if (next && unlikely(next->locked_m)) {
 		mp->pick = next;
 		next = NULL;
@@ -327,21 +316,138 @@ static inline __attribute__((always_inline)) struct m *yield_local(struct m *mp)
 	return switch_from(mp, gp, next, false);
 }
 
+/* Queued first, and then the next is picked: so its P's queue is not seen empty while
+ * it is on its way to rest, and nobody goes to sleep for want of it who would have to be
+ * woken. Whoever takes it waits until it is at rest (set_running). */
 struct m *sched_yield_local(struct m *mp)
 {
-	return yield_local(mp);
+	struct g *gp = mp->curg;
+
+	if (unlikely(gp->locked_m || globq_length() != 0))
+		return sched_yield_global(mp);
+	latency_ready(mp->p, gp);
+	if (timers_turn(mp))
+		see_to_due(mp);
+	runq_put_woken(mp->p, gp);
+	return yield_queued(mp, gp);
 }
 
-/* Here, so that the switch is in it: a call less. */
-void goro_gosched(void)
+/*
+ * The quick way of a yield
+ *
+ * Most yields meet nothing unusual: the goroutine goes to the end of the woken, and the
+ * first of them is the next; or there is nobody else. That is one function without a call
+ * in it. Where it turns out that there is more to do it leaves for one of the slow ones below,
+ * which end the call of the program's in its place.
+ */
+static __attribute__((noinline)) void gosched_slow(struct m *mp)
 {
-	struct m *mp = rt_enter_free();
-
 	if (unlikely(mp->is_foreign))
 		os_yield();
 	else
-		mp = yield_local(mp);
+		mp = sched_yield_local(mp);
 	rt_exit_free(mp);
+}
+
+static __attribute__((noinline, cold)) void gosched_enter_slow(struct m *mp)
+{
+	gosched_slow(rt_enter_free_slow(mp));
+}
+
+/* Queued, but somebody was faster to take the next. */
+static __attribute__((noinline, cold)) void gosched_queued(struct m *mp)
+{
+	rt_exit_free(yield_queued(mp, mp->curg));
+}
+
+/* The next is chosen, and there is something special about it. */
+static __attribute__((noinline, cold)) void gosched_to(struct m *mp, struct g *next)
+{
+	if (next->locked_m) {
+		mp->pick = next;
+		next = NULL;
+	}
+	mp->after_g = mp->curg;
+	rt_exit_free(switch_from(mp, mp->curg, next, false));
+}
+
+/* Back, and the one before has left something to do. */
+static __attribute__((noinline)) void gosched_back(struct m *mp)
+{
+	after_run(mp, true);
+	*mp->errno_at = mp->curg->saved_errno;
+	rt_exit_free(mp);
+}
+
+void goro_gosched(void)
+{
+	struct m *mp = m_self();
+	struct g *gp, *next;
+	struct p *pp;
+	uint32_t h, t;
+
+	if (unlikely(!rt_try_enter(mp))) {
+		gosched_enter_slow(mp);
+		return;
+	}
+	pp = mp->p;
+	gp = mp->curg;
+	if (unlikely(!pp || load_relaxed(&sched.unusual) || gp->locked_m || !runq_only_woken(pp) ||
+	             pp->fair_in == 1 || pp->latency_in == 1)) {
+		gosched_slow(mp);
+		return;
+	}
+	pp->fair_in--;
+	/* acquire: as in ring_push; the tail is our own */
+	h = load_acquire(&pp->woken.head);
+	t = pp->woken.tail;
+	if (h == t) {		/* nobody else */
+		if (unlikely(!rt_try_exit(mp)))
+			rt_exit_free_slow(mp);
+		return;
+	}
+	if (unlikely(t - h >= GORO_RUNQ_CAP)) {
+		gosched_slow(mp);
+		return;
+	}
+	pp->latency_in--;
+	next = load_relaxed(&pp->woken.slot[h % GORO_RUNQ_CAP]);
+	/* release: as in latency_ready and ring_push */
+	store_release(&gp->status, G_RUNNABLE);
+	store_relaxed(&pp->woken.slot[t % GORO_RUNQ_CAP], gp);
+	store_release(&pp->woken.tail, t + 1);
+	if (runq_alone()) {
+		store_relaxed(&pp->woken.head, h + 1);
+	} else if (unlikely(!cas_acqrel(&pp->woken.head, &h, h + 1))) {
+		gosched_queued(mp);
+		return;
+	}
+	/* acquire: as in set_running */
+	if (unlikely((uintptr_t)load_acquire(&next->mp) | (uintptr_t)next->locked_m) ||
+	    unlikely(load_relaxed(&next->status) != G_RUNNABLE)) {
+		gosched_to(mp, next);
+		return;
+	}
+	gp->saved_errno = *mp->errno_at;
+	mp->after_g = gp;
+	store_relaxed(&next->status, G_RUNNING);
+	store_relaxed(&next->mp, mp);
+	store_relaxed(&mp->curg, next);
+	count_up(&pp->count.switches, 1);
+	tool_switch_start(&gp->tool, &next->tool);
+	mp = context_switch(&gp->context, &next->context, mp);
+	tool_switch_finish(&gp->tool);
+	next = mp->after_g;	/* who ran before */
+	if (unlikely(!next || mp->after_fn)) {
+		gosched_back(mp);
+		return;
+	}
+	mp->after_g = NULL;
+	/* release: as in after_run */
+	store_release(&next->mp, NULL);
+	*mp->errno_at = gp->saved_errno;
+	if (unlikely(!rt_try_exit(mp)))
+		rt_exit_free_slow(mp);
 }
 
 struct m *sched_yield_global(struct m *mp)

@@ -412,7 +412,7 @@ void trace_event_begin(struct m *mp)
 	for (struct m *each = load_acquire(&sched.all_m); each; each = each->all_link)
 		each->trace.in_call = each->trace.preempted = false;
 	for (int i = 0; i < sched.all_p_n; i++) {
-		p_at(i)->latency_skip = 0;
+		p_at(i)->latency_in = 1;
 		if (i < sched.gomaxprocs)
 			introduce_p(mp, i, &p_at(i)->trace);
 	}

@@ -337,7 +337,7 @@ struct p_counts {
 #define LATENCY_BUCKETS 162
 struct latency {
 	uint32_t weight_log2;	/* a sample counts for this many of Go's */
-	uint32_t skip;		/* while tracing, what p.latency_skip is otherwise */
+	uint32_t skip;		/* while tracing, what p.latency_in is otherwise, less 1 */
 	uint64_t random;
 	int64_t last_at;	/* when one was last timed */
 	uint64_t count[LATENCY_BUCKETS];
@@ -378,7 +378,7 @@ struct p {
 	uint32_t fair_turn;
 	int64_t oldest_at;	/* when the oldest started was last picked: here .. */
 	int64_t global_at;	/* .. and from the global queue */
-	uint32_t latency_skip;	/* goroutines made ready until one is timed */
+	uint32_t latency_in;	/* goroutines made ready until one is timed */
 	uint64_t id_next, id_end;
 	uint32_t gfree_n;	/* .. of gfree */
 	uint32_t gfresh_n;	/* how many new ones were made last */
@@ -464,7 +464,6 @@ struct sched {
 	struct gqueue bound;	/* .. those that bring their own M, .. */
 	struct gqueue started;	/* .. those that were started and have not run, .. */
 	struct gqueue fresh, fresh_bound;	/* .. and those who just came: see runq.c */
-	size_t queued;		/* in all of them */
 	struct gbatch *free_batches;
 	uint32_t fresh_row;	/* how many who just came were picked in a row */
 	bool passed_over;	/* the first of bound, the last time */
@@ -493,13 +492,20 @@ struct sched {
 	_Alignas(CACHE_LINE) int spinning;	/* Ms looking for work */
 	uint32_t need_spinning;
 	union {
-		uint32_t heed;	/* one of these: a switch goes the slow way */
+		uint64_t unusual;	/* one of these: a yield goes the slow way */
 		struct {
-			uint8_t stopping;	/* the world is to stop: Ms give their Ps up */
-			uint8_t tracing;	/* events are recorded; changes while the world
-						 * is stopped, under lock */
-			uint8_t poll_due;	/* somebody is to look at the poller before it
-						 * runs anything else */
+			union {
+				uint32_t heed;	/* one of these: each switch does */
+				struct {
+					uint8_t stopping;	/* the world is to stop: Ms give their
+								 * Ps up */
+					uint8_t tracing;	/* events are recorded; changes while
+								 * the world is stopped, under lock */
+					uint8_t poll_due;	/* somebody is to look at the poller
+								 * before it runs anything else */
+				};
+			};
+			uint32_t queued;	/* in all global queues; written under lock */
 		};
 	};
 	int taken;		/* Ms that lost their P in user code and do not know yet */

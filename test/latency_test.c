@@ -62,6 +62,14 @@ TEST(no_more_is_filled_in_than_there_is_room)
 	CHECK(bound[1] < 1 && bound[2] == 7);
 }
 
+static struct p *make_p(void)
+{
+	struct p *pp = calloc(1, sizeof *pp);
+
+	pp->latency_in = 1;
+	return pp;
+}
+
 static uint64_t counted(const struct p *pp)
 {
 	uint64_t n = 0;
@@ -83,7 +91,7 @@ static bool ready(struct p *pp)
 /* At full speed few are timed, and count for more. */
 TEST(counts_are_an_eighth)
 {
-	struct p *pp = calloc(1, sizeof *pp);
+	struct p *pp = make_p();
 	uint64_t n = SCALED(20000000), timed = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
@@ -99,7 +107,7 @@ TEST(counts_are_an_eighth)
 /* Far enough apart, every 8th is timed and counts once. */
 TEST(slow_ones_are_timed_as_in_go)
 {
-	struct p *pp = calloc(1, sizeof *pp);
+	struct p *pp = make_p();
 	uint64_t timed = 0;
 
 	for (int i = 0; i < 1000; i++) {
@@ -114,7 +122,7 @@ TEST(slow_ones_are_timed_as_in_go)
 /* Two that take turns are both timed. */
 TEST(sampling_does_not_beat)
 {
-	struct p *pp = calloc(1, sizeof *pp);
+	struct p *pp = make_p();
 	int timed[2] = { 0 };
 
 	for (int i = 0; i < 1000000; i++)
@@ -125,7 +133,7 @@ TEST(sampling_does_not_beat)
 
 TEST(a_wait_is_found_in_its_bucket)
 {
-	struct p *pp = calloc(1, sizeof *pp);
+	struct p *pp = make_p();
 	uint64_t late = 0;
 
 	CHECK(ready(pp));		/* the first always is timed */
