@@ -310,6 +310,7 @@ static inline __attribute__((always_inline)) void launch(struct m *mp, struct g 
 		latency_ready(pp, gp);
 		count_up(&pp->count.created, 1);
 		runq_put_started(pp, gp);
+		wake();
 	} else {
 		fetch_add_relaxed(&sched.foreign_created, 1);
 		lock_acquire(&sched.lock);
@@ -317,10 +318,9 @@ static inline __attribute__((always_inline)) void launch(struct m *mp, struct g 
 		store_release(&gp->status, trace_create_outside(mp, gp));
 		globq_put_fresh(gp);
 		lock_release(&sched.lock);
-	}
-	wake();
-	if (unlikely(!pp))
+		wake();
 		sysmon_somebody_waits();
+	}
 }
 
 void g_launch(struct m *mp, struct g *gp, void *caller)

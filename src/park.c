@@ -98,7 +98,7 @@ void g_ready_in_order(struct m *mp, struct g *gp)
 {
 	if (likely(ready_here(mp, gp))) {
 		runq_put_woken(mp->p, gp);
-		wake_for_queued();
+		wake();
 	}
 }
 

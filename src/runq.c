@@ -28,18 +28,47 @@
  *	- A thief copies before its CAS; the owner never writes to a slot below
  *	  head + CAP, so what was copied is right if the CAS succeeds.
  *
- * The deque (started): the owner also takes from the tail, so a thief's CAS on
- * the head alone could take what the owner has just taken. Both ends therefore
- * lie in one word and every change is a CAS on it, which also counts the
- * owner's takes in a 32-bit tag: a tail that went down and up again is not
- * taken for one that never moved, although the slots below it have changed. (A
- * thief would have to sleep through exactly 2^32 takes between its load and its
- * CAS.) The last one is taken from the head, so that while the head stands still
- * and there is something it is the same oldest one (steal.c). A CAS on an unshared line is 2 ns, as much as the fence of the usual
- * work-stealing deque, which can only give away one at a time.
+ * The deque
+ *
+ * Of those that were started: the owner pushes and takes at the tail, by plain stores; thieves take
+ * from the head, and half of what there is. A CAS on an unshared line costs 2 ns, and who starts a
+ * goroutine and takes it up again would pay it twice; thieves come every 10 us at most.
+ * So it is thieves who pay. One first lays claim to the oldest k (a CAS on the word, which has
+ * the head and the claim). Then it has all threads pass a barrier, and only then looks how far the
+ * owner has come down meanwhile, and copies what is left of its claim. It is the thief's
+ * if a second CAS finds the word as it was.
+ *
+ *	owner, taking slot t            thief
+ *	tail = t                        word: claim to [head, head + k)
+ *	(nothing but program order)     membarrier
+ *	read word                       read tail
+ *	 t not in a claim: it is ours    copy [head, min(head + k, tail))
+ *	 else the claim is voided        word: head moves up, no claim
+ *	   by CAS, first                   by CAS
+ *
+ *	- The owner reads the word before the claim is there: then its store of tail came before
+ *	  the barrier that its CPU passed, and the thief reads it, and leaves t alone.
+ *	- It reads it after: it sees the claim. Who is first to change the word has t, and
+ *	  both know who that is. The owner waits for nobody.
+ *	- tail is written by the owner only; slots [head, tail) are full, but for t while
+ *	  the owner takes it.
+ *	- A thief copies before its CAS; the owner never writes to a slot below
+ *	  head + CAP, and takes none that is claimed, so what was copied is right if the CAS
+ *	  succeeds. Each change of the word changes its 32-bit tag: one that was voided and laid anew
+ *	  is another claim. (A thief would have to sleep through exactly 2^32 of them.)
+ *	- A thief that finds another's claim leaves that alone, unless it has been there for as
+ *	  long as only one would leave it who was stopped (steal.c).
+ *
+ * The last one is taken from the head, by CAS, so that while the head stands still
+ * and there is something it is the same oldest one, but for rare races (steal.c). Without membarrier the owner has a fence
+ * where it says "program order".
+ *
+ * Rejected: both ends in one word that everybody changes by CAS (see
+ * docs/performance.md). The usual work-stealing deque, where thieves take one at a time and need no claim:
+ * each would be a barrier of its own.
  *
  * With one P there are no thieves (an M that looks for work has a P), so the
- * owner's changes need no locked instruction. GOMAXPROCS changes only while the
+ * owner's changes need no locked instruction at all. GOMAXPROCS changes only while the
  * world is stopped, and whoever owns a P afterwards got it under sched.lock, so
  * owner and thieves always agree on it.
  *
@@ -66,6 +95,7 @@
 
 #include <string.h>
 
+#include "linger.h"
 #include "mem.h"
 #include "os.h"
 #include "steal.h"
@@ -76,34 +106,82 @@ _Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a powe
 
 /* ------------------------------------------------------------------ deque */
 
+static void deque_copy(const struct deque *d, uint16_t from, struct g **out, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = load_relaxed(&d->slot[(uint16_t)(from + i) % CAP]);
+}
+
+static uint32_t half_of(uint32_t n)
+{
+	return n - n / 2;
+}
+
 /* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
- * Anybody. */
+ * Owner only: it knows its tail. */
 static uint32_t deque_take_oldest(struct deque *d, struct g **out, uint32_t n)
 {
-	/* acquire: the slots; pairs with the CAS in deque_push */
 	uint64_t w = load_acquire(&d->word);
 
 	for (;;) {
-		uint32_t count = d_count(w);
-		uint32_t take = n ? n : count - count / 2;
+		uint32_t count = (uint16_t)(d->tail - d_head(w));
+		uint32_t take = n ? n : half_of(count);
 
 		if (take > count)
 			take = count;
 		if (take == 0)
 			return 0;
-		for (uint32_t i = 0; i < take; i++)
-			out[i] = load_relaxed(&d->slot[(uint16_t)(d_head(w) + i) % CAP]);
-		/* release: our copies are made; pairs with load_acquire in deque_push */
-		if (cas_acqrel(&d->word, &w,
-		               d_word((uint32_t)(w >> 32), (uint16_t)(d_head(w) + take), d_tail(w))))
+		deque_copy(d, d_head(w), out, take);
+		if (deque_change(d, &w, d_next(w, 0, (uint16_t)(d_head(w) + take))))
 			return take;
 	}
+}
+
+__attribute__((noinline)) struct g *deque_pop_contended(struct deque *d, uint16_t t)
+{
+	uint64_t w = load_relaxed(&d->word);
+
+	for (;;) {
+		uint16_t h = d_head(w);
+
+		if ((uint16_t)(t + 1) == h) {	/* thieves were faster */
+			store_relaxed(&d->tail, h);
+			return NULL;
+		}
+		/* acqrel: before a thief that comes later looks at the tail */
+		if ((uint16_t)(t - h) >= d_claim(w) || deque_change(d, &w, d_next(w, 0, h)))
+			return load_relaxed(&d->slot[t % CAP]);
+	}
+}
+
+/* Takes the older half, rounded up, in order. Thieves. */
+static uint32_t deque_steal(struct deque *d, struct g **out, uint64_t stale)
+{
+	uint64_t w = load_acquire(&d->word), mine;
+	uint32_t k = half_of(deque_count(d)), n;
+
+	if (k == 0 || (d_claim(w) != 0 && w != stale))
+		return 0;
+	mine = d_next(w, (uint16_t)k, d_head(w));
+	if (!cas_acqrel(&d->word, &w, mine))
+		return 0;
+	linger();
+	os_membarrier();
+	/* acquire: the slots; pairs with store_release in deque_push */
+	n = (uint16_t)(load_acquire(&d->tail) - d_head(mine));
+	n = n > CAP ? 0 : n < k ? n : k;
+	deque_copy(d, d_head(mine), out, n);
+	linger();
+	/* release: our copies are made; pairs with load_acquire in deque_push */
+	if (!cas_acqrel(&d->word, &mine, d_next(mine, 0, (uint16_t)(d_head(mine) + n))))
+		return 0;
+	return n;
 }
 
 /* Owner only: at least so many fit. */
 static inline uint32_t deque_room(const struct deque *d)
 {
-	return CAP - d_count(load_relaxed(&d->word));
+	return CAP - deque_count(d);
 }
 
 /* (What out holds when nothing was taken is a failed try's: not to be used.) */
@@ -530,11 +608,11 @@ bool runq_empty(const struct p *pp)
 	for (;;) {
 		uint32_t h = load_acquire(&pp->woken.head);
 		uint32_t t = load_acquire(&pp->woken.tail);
-		uint64_t w = load_acquire(&pp->started.word);
+		bool started = deque_count(&pp->started) != 0;
 		struct g *next = load_acquire(&pp->runnext);
 
 		if (t == load_acquire(&pp->woken.tail))
-			return h == t && d_count(w) == 0 && !next;
+			return h == t && !started && !next;
 	}
 }
 
@@ -547,8 +625,9 @@ struct runq_look runq_look(const struct p *pp)
 	uint64_t w = load_relaxed(&pp->started.word);
 
 	return (struct runq_look){
-		.started = d_count(w),
+		.started = deque_count(&pp->started),
 		.started_head = d_head(w),
+		.claim = d_claim(w) != 0 ? w : 0,
 		.woken = woken > CAP ? CAP : woken,	/* from different moments */
 		.woken_head = head,
 		.next = load_relaxed(&pp->runnext),
@@ -575,10 +654,11 @@ static struct g *steal_next(struct p *from)
 
 /* The first is run; the rest go to our own queue of the same kind, which has
  * room: we steal only when it is empty, and at most half of a full one. */
-struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next)
+struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
+                     uint64_t stale)
 {
 	struct g *gs[CAP];
-	uint32_t n = started ? deque_take_oldest(&from->started, gs, 0) : 0;
+	uint32_t n = started ? deque_steal(&from->started, gs, stale) : 0;
 
 	if (n > 0) {
 		for (uint32_t i = 1; i < n; i++)
@@ -622,12 +702,12 @@ struct steal_order steal_order_start(unsigned n, uint64_t random)
 #if GORO_CHECKS
 void runq_check(const struct p *pp)
 {
-	uint64_t w = load_acquire(&pp->started.word);
-	uint32_t h = load_acquire(&pp->woken.head);
+	uint16_t h = d_head(load_acquire(&pp->started.word));
+	uint32_t woken = load_acquire(&pp->woken.head);
 
-	check(d_count(w) <= CAP);
-	check(load_acquire(&pp->woken.tail) - h <= CAP);
-	for (uint16_t i = d_head(w); i != d_tail(w); i++)
-		check(pp->started.slot[i % CAP] != NULL);
+	check((uint16_t)(pp->started.tail - h) <= CAP);
+	check(load_acquire(&pp->woken.tail) - woken <= CAP);
+	for (; h != (uint16_t)pp->started.tail; h++)
+		check(pp->started.slot[h % CAP] != NULL);
 }
 #endif

@@ -4,6 +4,7 @@
 #ifndef GORO_RUNQ_H
 #define GORO_RUNQ_H
 
+#include "os.h"
 #include "types.h"
 
 /* Owner of the P only (the M that has it, or who holds a stopped P). */
@@ -27,14 +28,17 @@ size_t runq_length(const struct p *pp);
 struct runq_look {
 	uint32_t started, woken;		/* how many */
 	uint32_t started_head, woken_head;	/* the oldest's position: another one's is another */
+	uint64_t claim;				/* of a thief to some of the started; 0: none */
 	const struct g *next;
 	uint64_t switches;
 };
 struct runq_look runq_look(const struct p *pp);
 
 /* Takes half of from's goroutines for pp (owner of pp only), one of which is
- * returned to run: of those kinds that are asked for, the first that there are. */
-struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next);
+ * returned to run: of those kinds that are asked for, the first that there are. Of the
+ * started, if no other thief has a claim to them but this one (0: none), which is void. */
+struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
+                     uint64_t stale);
 
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
@@ -111,50 +115,66 @@ static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
 	return cas_acqrel(&d->word, w, to);
 }
 
-static inline uint16_t d_head(uint64_t w) { return (uint16_t)(w >> 16); }
-static inline uint16_t d_tail(uint64_t w) { return (uint16_t)w; }
-static inline uint16_t d_count(uint64_t w) { return (uint16_t)(d_tail(w) - d_head(w)); }
-static inline uint64_t d_word(uint32_t tag, uint16_t head, uint16_t tail)
+static inline uint16_t d_head(uint64_t w) { return (uint16_t)w; }
+static inline uint16_t d_claim(uint64_t w) { return (uint16_t)(w >> 16); }
+/* The one that comes after w: the tag is another. */
+static inline uint64_t d_next(uint64_t w, uint16_t claim, uint16_t head)
 {
-	return (uint64_t)tag << 32 | (uint64_t)head << 16 | tail;
+	return ((w >> 32) + 1) << 32 | (uint64_t)claim << 16 | head;
+}
+
+/* What there is, as the owner knows it; as others see it, it may be a little more or less
+ * than what there ever was. */
+static inline uint16_t deque_count(const struct deque *d)
+{
+	/* acquire: the head first, and a tail that is no older; pairs with cas_acqrel in
+	 * deque_take_oldest, deque_steal */
+	uint16_t h = d_head(load_acquire(&d->word));
+	uint16_t n = (uint16_t)(load_acquire(&d->tail) - h);
+
+	return n > GORO_RUNQ_CAP ? 0 : n;	/* the owner takes the last */
 }
 
 /* Owner only. False: full. */
 static inline bool deque_push(struct deque *d, struct g *gp)
 {
 	/* acquire: thieves have copied what we overwrite; pairs with cas_acqrel
-	 * in deque_take_oldest */
-	uint64_t w = load_acquire(&d->word);
+	 * in deque_steal */
+	uint16_t h = d_head(load_acquire(&d->word)), t = (uint16_t)d->tail;
 
-	for (;;) {
-		if (d_count(w) == GORO_RUNQ_CAP)
-			return false;
-		store_relaxed(&d->slot[d_tail(w) % GORO_RUNQ_CAP], gp);
-		/* release: publishes the slot and the G; pairs with load_acquire
-		 * in deque_take_oldest */
-		if (deque_change(d, &w, d_word((uint32_t)(w >> 32), d_head(w),
-		                               (uint16_t)(d_tail(w) + 1))))
-			return true;
-	}
+	if ((uint16_t)(t - h) == GORO_RUNQ_CAP)
+		return false;
+	store_relaxed(&d->slot[t % GORO_RUNQ_CAP], gp);
+	/* release: publishes the slot and the G; pairs with load_acquire in deque_steal */
+	store_release(&d->tail, (uint16_t)(t + 1));
+	return true;
 }
+
+/* The tail is t, one less than it was, and t is in a thief's claim, or gone. */
+struct g *deque_pop_contended(struct deque *d, uint16_t t);
 
 /* Owner only. */
 static inline struct g *deque_pop_newest(struct deque *d)
 {
 	uint64_t w = load_relaxed(&d->word);
+	uint16_t t = (uint16_t)(d->tail - 1);
 
-	while (d_head(w) != d_tail(w)) {
-		uint16_t tail = (uint16_t)(d_tail(w) - 1);
-		uint64_t to = d_word((uint32_t)(w >> 32) + 1, d_head(w), tail);
-
-		if (d_head(w) == tail)	/* the oldest as well: taken from that end */
-			to = d_word((uint32_t)(w >> 32) + 1, d_tail(w), d_tail(w));
-		/* Relaxed would do for what the owner wrote itself; acqrel
-		 * keeps later pushes behind earlier takes by thieves. */
-		if (deque_change(d, &w, to))
-			return load_relaxed(&d->slot[tail % GORO_RUNQ_CAP]);
-	}
-	return NULL;
+	while (d_head(w) == t)	/* the last: taken from that end */
+		if (deque_change(d, &w, d_next(w, 0, (uint16_t)(t + 1))))
+			return load_relaxed(&d->slot[t % GORO_RUNQ_CAP]);
+	if (d_head(w) == (uint16_t)(t + 1))
+		return NULL;
+	/* The store, and then the load: see "The deque" in runq.c. */
+	store_relaxed(&d->tail, t);
+	if (__builtin_expect(os_membarrier_works, 1))
+		compiler_barrier();
+	else
+		fence_seqcst();
+	w = load_relaxed(&d->word);
+	/* Not in a claim, nor gone: that would be a large number. */
+	if (__builtin_expect((uint16_t)(t - d_head(w) - d_claim(w)) < GORO_RUNQ_CAP, 1))
+		return load_relaxed(&d->slot[t % GORO_RUNQ_CAP]);
+	return deque_pop_contended(d, t);
 }
 
 /* Owner only. False: full. */
@@ -248,8 +268,14 @@ static inline struct g *swap_next(struct p *pp, struct g *gp)
 /* gp runs next; the last next is woken. */
 static inline void runq_put_next(struct p *pp, struct g *gp)
 {
-	struct g *old = swap_next(pp, gp);
+	struct g *old = load_relaxed(&pp->runnext);
 
+	if (!old) {		/* and nobody but the owner fills it */
+		/* release: the G; pairs with cas_acqrel in steal_next */
+		store_release(&pp->runnext, gp);
+		return;
+	}
+	old = swap_next(pp, gp);
 	if (old)
 		runq_put_woken(pp, old);
 }
@@ -287,9 +313,8 @@ static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bo
 /* Nothing that would run before the woken. Owner only. */
 static inline bool runq_only_woken(const struct p *pp)
 {
-	uint64_t w = load_relaxed(&pp->started.word);
-
-	return !load_relaxed(&pp->runnext) && d_head(w) == d_tail(w);
+	return !load_relaxed(&pp->runnext) &&
+	       d_head(load_relaxed(&pp->started.word)) == (uint16_t)pp->started.tail;
 }
 
 #if GORO_CHECKS

@@ -4,6 +4,7 @@
 #ifndef GORO_RUNTIME_H
 #define GORO_RUNTIME_H
 
+#include "os.h"
 #include "rt.h"
 #include "types.h"
 
@@ -79,7 +80,7 @@ static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g
 void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
 /* Makes a parked goroutine runnable: after those that wait already .. */
 void g_ready_in_order(struct m *mp, struct g *gp);
-/* .. the same, of several: wake_for_queued comes after the last. */
+/* .. the same, of several: wake comes after the last. */
 void g_ready_quietly(struct m *mp, struct g *gp);
 /* .. or next on this P. */
 void g_ready(struct m *mp, struct g *gp);
@@ -110,24 +111,22 @@ static inline bool all_idle(void)
 void wake_slow(void);
 static inline void wake(void)
 {
-	/* Two threads, each with a store and then a load; both have a full
-	 * barrier in between, so one of them sees the other:
+	/* Two threads, each with a store and then a load, and a barrier in between that the
+	 * second one makes both of them pass: so one of them sees the other.
 	 *
 	 *	here                            find_runnable, going to sleep
-	 *	queue the goroutine (RMW)       idle_p_n++, spinning--  (RMW)
+	 *	queue the goroutine             idle_p_n++, spinning--
+	 *	(nothing but program order)     membarrier
 	 *	read idle_p_n, spinning         read all queues
-	 */
-	fence_after_rmw();
+	 *
+	 * A goroutine is made ready in a few nanoseconds, of which a fence would be two; a
+	 * thread that goes to sleep, or stops looking, has microseconds to spare. */
+	if (unlikely(!os_membarrier_works))
+		fence_seqcst();
+	compiler_barrier();
 	if (!p_to_spare() || load_relaxed(&sched.spinning) != 0)
 		return;
 	wake_slow();
-}
-
-/* .. after a push to a P's queue of the woken, which is no read-modify-write. */
-static inline void wake_for_queued(void)
-{
-	fence_seqcst();
-	wake();
 }
 
 /* ---- p.c */

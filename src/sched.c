@@ -293,8 +293,7 @@ static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp
 		return NULL;
 	}
 	runq_put_woken(mp->p, gp);
-	fence_seqcst();		/* it was on no queue, and another P may have gone idle */
-	wake();
+	wake();		/* it was on no queue, and another P may have gone idle */
 	return next;
 }
 
@@ -416,7 +415,7 @@ void goro_gosched(void)
 	store_release(&gp->status, G_RUNNABLE);
 	store_relaxed(&pp->woken.slot[t % GORO_RUNQ_CAP], gp);
 	store_release(&pp->woken.tail, t + 1);
-	if (runq_alone()) {
+	if (likely(runq_alone())) {
 		store_relaxed(&pp->woken.head, h + 1);
 	} else if (unlikely(!cas_acqrel(&pp->woken.head, &h, h + 1))) {
 		gosched_queued(mp);
@@ -521,7 +520,10 @@ void spinning_end(struct m *mp)
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
 	fence_seqcst();
-	if (p_to_spare() && any_queued(hushed ? mp->p : NULL))
+	if (!p_to_spare())
+		return;
+	os_membarrier();	/* see wake */
+	if (any_queued(hushed ? mp->p : NULL))
 		wake();
 }
 
@@ -583,7 +585,7 @@ static bool release_and_sleep(struct m *mp)
 		mp->spinning = false;
 		/* seqcst: before look_again's look at the queues; see wake */
 		fetch_add_seqcst(&sched.spinning, -1);
-		fence_seqcst();
+		os_membarrier();
 		if (look_again(mp))
 			return true;
 	}

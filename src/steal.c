@@ -169,17 +169,18 @@ struct g *steal_from(struct p *pp, struct p *from, int64_t now)
 	bool woken = is_slow(&from->seen_woken, look.woken_head, look.woken, now);
 	bool next = has_waited(&from->seen_next,
 	                       look.next ? (uint64_t)(uintptr_t)look.next ^ look.switches << 48 : 0, now);
+	uint64_t stale = has_waited(&from->seen_claim, look.claim, now) ? look.claim : 0;
 	uint64_t per_ms = 0;
 	bool loaded = is_loaded(from, any, look.switches, now, &per_ms);
 	struct g *gp;
 
 	if (!os_many_cpus)
-		return runq_steal(pp, from, true, true, true);
+		return runq_steal(pp, from, true, true, true, stale);
 	if (started || woken || next)
-		return runq_steal(pp, from, started, woken, next);
+		return runq_steal(pp, from, started, woken, next, stale);
 	if (!loaded || !any)
 		return NULL;
-	gp = runq_steal(pp, from, true, true, false);
+	gp = runq_steal(pp, from, true, true, false, stale);
 	if (gp)
 		trial_begin(pp, from, now, per_ms);
 	return gp;

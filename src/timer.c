@@ -459,7 +459,7 @@ static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t 
 		queued = true;
 	}
 	if (queued)
-		wake_for_queued();
+		wake();
 }
 
 /* The timers among those who are due, as far as there is room: these are not in order. */

@@ -309,7 +309,8 @@ struct m {
 /* A ring whose owner pushes and pops at the new end while thieves take from
  * the old end. Invariants and argument: runq.c. */
 struct deque {
-	_Alignas(CACHE_LINE) uint64_t word;	/* tag:32 head:16 tail:16 */
+	_Alignas(CACHE_LINE) uint64_t word;	/* tag:32 claim:16 head:16 */
+	uint32_t tail;				/* 16 bits of it; the owner's */
 	struct g *slot[GORO_RUNQ_CAP];
 };
 
@@ -399,7 +400,7 @@ struct p {
 	struct timers timers;
 
 	/* Thieves': what they saw here. See steal.c. */
-	_Alignas(CACHE_LINE) struct seen seen_started, seen_woken, seen_next, seen_load;
+	_Alignas(CACHE_LINE) struct seen seen_started, seen_woken, seen_next, seen_load, seen_claim;
 	uint64_t seen_switches, seen_load_switches;
 	int64_t load_wait;	/* before the next trial; 0: the shortest */
 

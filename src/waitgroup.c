@@ -228,7 +228,7 @@ static __attribute__((noinline)) void release_many(struct m *mp, struct waitgrou
 		next = w->next;		/* its own again once it is ready */
 		g_ready_quietly(mp, w->gp);
 	}
-	wake_for_queued();
+	wake();
 	ready_few(mp, late);
 }
 

@@ -120,7 +120,7 @@ TEST(steal_takes_half)
 
 	for (int i = 0; i < CAP; i++)
 		runq_put_started(pp, &gs[i]);
-	CHECK(runq_steal(thief, pp, true, true, false) == &gs[0]);
+	CHECK(runq_steal(thief, pp, true, true, false, 0) == &gs[0]);
 	CHECK_EQ(runq_length(pp), CAP / 2);
 	CHECK_EQ(runq_length(thief), CAP / 2 - 1);
 	CHECK_EQ(thief->count.stolen, CAP / 2);
@@ -132,10 +132,10 @@ TEST(next_is_stolen_last)
 	struct g *gs = make_gs(2);
 
 	runq_put_next(pp, &gs[0]);
-	CHECK(runq_steal(thief, pp, true, true, false) == NULL);
+	CHECK(runq_steal(thief, pp, true, true, false, 0) == NULL);
 	runq_put_woken(pp, &gs[1]);
-	CHECK(runq_steal(thief, pp, true, true, true) == &gs[1]);
-	CHECK(runq_steal(thief, pp, true, true, true) == &gs[0]);
+	CHECK(runq_steal(thief, pp, true, true, true, 0) == &gs[1]);
+	CHECK(runq_steal(thief, pp, true, true, true, 0) == &gs[0]);
 	CHECK(runq_empty(pp));
 }
 
@@ -266,7 +266,7 @@ static void *thief_thread(void *arg)
 	struct p *mine = arg;
 
 	while (!load_acquire(&finished)) {
-		struct g *gp = runq_steal(mine, victim, true, true, true);
+		struct g *gp = runq_steal(mine, victim, true, true, true, 0);
 
 		if (gp)
 			saw(gp);
@@ -284,7 +284,7 @@ static void owner_puts(unsigned kind, struct g *gp)
 	}
 }
 
-TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
+static void steal_and_count(void)
 {
 	struct p *thief[THIEVES];
 	pthread_t t[THIEVES];
@@ -321,4 +321,51 @@ TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
 	drain(victim);
 	for (size_t i = 0; i < n; i++)
 		CHECK_EQ(times_seen[i], 1);
+}
+
+/* Thieves have the owner pass a barrier .. */
+TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
+{
+	os_init();
+	if (!os_membarrier_works)
+		SKIP("no membarrier");
+	steal_and_count();
+}
+
+/* .. or it has a fence at each take. */
+TEST_TIMEOUT(nor_without_membarrier, 120)
+{
+	os_membarrier_works = false;
+	steal_and_count();
+}
+
+/* A claim that nobody follows up: the owner takes what is claimed all the same. */
+TEST(the_owner_takes_what_is_claimed)
+{
+	struct p *pp = make_p(0), *thief = make_p(1);
+	struct g *gs = make_gs(4);
+
+	for (int i = 0; i < 4; i++)
+		runq_put_started(pp, &gs[i]);
+	pp->started.word = d_next(pp->started.word, 2, d_head(pp->started.word));
+	CHECK(runq_steal(thief, pp, true, true, true, 0) == NULL);	/* another's */
+	for (int i = 3; i >= 0; i--)
+		CHECK(get(pp) == &gs[i]);
+	CHECK(get(pp) == NULL);
+	CHECK(runq_empty(pp));
+}
+
+TEST(a_claim_that_is_stale_is_void)
+{
+	struct p *pp = make_p(0), *thief = make_p(1);
+	struct g *gs = make_gs(4);
+
+	for (int i = 0; i < 4; i++)
+		runq_put_started(pp, &gs[i]);
+	pp->started.word = d_next(pp->started.word, 1, d_head(pp->started.word));
+	CHECK(runq_look(pp).claim == pp->started.word);
+	CHECK(runq_steal(thief, pp, true, false, false, pp->started.word) == &gs[0]);
+	CHECK(get(thief) == &gs[1]);
+	CHECK_EQ(runq_look(pp).claim, 0);
+	CHECK_EQ(runq_length(pp), 2);
 }

@@ -123,10 +123,6 @@ static inline void cpu_relax(void)
 	__asm__ volatile("isb");
 }
 
-/* A full barrier where an atomic read-modify-write came just before: here that
- * was none. A later load may overtake its store, whatever its order. */
-#define fence_after_rmw() __asm__ volatile("dmb ish" ::: "memory")
-
 /*
  * The current M, read anew at every call. A compiler may keep the address of a
  * thread-local variable across a call that comes back on another thread; a

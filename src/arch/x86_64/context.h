@@ -99,10 +99,6 @@ static inline void cpu_relax(void)
 	__builtin_ia32_pause();
 }
 
-/* A full barrier where an atomic read-modify-write came just before: here that
- * was one. */
-#define fence_after_rmw() __asm__ volatile("" ::: "memory")
-
 /*
  * The current M, read anew at every call. A compiler may keep the address of a
  * thread-local variable across a call that comes back on another thread; a
