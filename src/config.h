@@ -312,4 +312,10 @@
 
 #define CACHE_LINE 64
 
+/* Where in their pages Ps and Ms lie. The tops of stacks, with their Gs, are in the bytes from
+ * 0x700 to 0xec0 (stack.c); what a switch touches of a P is in its first 0x110, and from 0x940
+ * on, and of an M in its first 0x70. */
+#define P_PAGE_OFFSET 0x580
+#define M_PAGE_OFFSET 0x100
+
 #endif

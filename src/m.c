@@ -53,7 +53,7 @@ struct m *m_alloc(void)
 	lock_release(&sched.lock);
 	if (mp)
 		return mp;
-	mp = mem_alloc(sizeof *mp);
+	mp = mem_alloc_at(sizeof *mp, M_PAGE_OFFSET);
 	if (!mp)
 		return NULL;
 	lock_acquire(&sched.lock);

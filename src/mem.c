@@ -14,6 +14,9 @@
 
 #define CHUNK_BYTES (256 << 10)
 
+/* Addresses of which only the lower 12 bits are the same look the same to a CPU at first. */
+#define ALIAS_BYTES 4096
+
 /* Mappings that are remembered; those of more than a thousand Ms, or the stacks of a
  * hundred million goroutines, are not. */
 #define MAPPED_MAX 1024
@@ -69,6 +72,13 @@ void *mem_alloc(size_t n)
 	}
 	lock_release(&mem.lock);
 	return p;
+}
+
+void *mem_alloc_at(size_t n, size_t offset)
+{
+	char *p = mem_alloc(n + ALIAS_BYTES);
+
+	return p ? p + ((offset - (uintptr_t)p) & (ALIAS_BYTES - 1)) : NULL;
 }
 
 void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg)

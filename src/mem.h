@@ -10,6 +10,9 @@
  * Any thread, any state: takes no libc lock. */
 void *mem_alloc(size_t n);
 
+/* .. that begin so far into a page: see "Colours" in stack.c. */
+void *mem_alloc_at(size_t n, size_t offset);
+
 /* Calls fn for all memory that was taken from the system for it. */
 void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg);
 

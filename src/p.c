@@ -15,7 +15,7 @@
 
 struct p *p_make(int id)
 {
-	struct p *pp = mem_alloc(sizeof *pp);
+	struct p *pp = mem_alloc_at(sizeof *pp, P_PAGE_OFFSET);
 
 	if (!pp)
 		return NULL;

@@ -43,6 +43,10 @@
  * their page, for the first. (The sieve of bench/: 85 ms without, 60 with the
  * first, yield and spawn 6% with the second.)
  *
+ * A load waits for a store before it whose address has the same lower 12 bits, until the CPU has seen
+ * that it is another one. So what of a P and an M a switch writes lies
+ * in another part of its page than the tops of stacks: P_PAGE_OFFSET, M_PAGE_OFFSET.
+ *
  * Rejected: one huge reservation for everything (fails under RLIMIT_AS and
  * strict overcommit); mapping each stack (2 us and a mapping each).
  */
