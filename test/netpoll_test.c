@@ -161,7 +161,7 @@ static void answer(int from, int to)
 static void *write_from_outside(void *arg)
 {
 	usleep(100000);		/* everybody is asleep, sysmon too */
-	CHECK_EQ(write(*(int *)arg, "x", 1), 1);
+	CHECK_EQ(write((int)(intptr_t)arg, "x", 1), 1);
 	return NULL;
 }
 
@@ -184,7 +184,8 @@ GO_TEST(event_while_all_are_in_blocking_calls)
 		for (int i = 0; i < procs; i++)
 			go(blocker, &out[0], &wg);
 		for (int i = 0; i < procs; i++) {
-			CHECK_EQ(pthread_create(&t, NULL, write_from_outside, &in[1]), 0);
+			CHECK_EQ(pthread_create(&t, NULL, write_from_outside,
+			                        (void *)(intptr_t)in[1]), 0);
 			pthread_detach(t);
 		}
 		goro_waitgroup_wait(&wg);
