@@ -199,7 +199,7 @@ static long nowait(const struct file_op *op)
 	                   off, 0, RWF_NOWAIT);
 }
 
-/* As if nothing had to be waited for; a call, but for that, is cheaper with one buffer. */
+/* As if nothing had to be waited for. (With one buffer the kernel has less to do.) */
 static long call_cached(const struct file_op *op)
 {
 	const struct iovec *v = op->iov;

@@ -19,22 +19,19 @@
 #include "fd.h"
 #include "file_map.h"
 #include "os.h"
+#include "temporary.h"
 #include "test.h"
 
 #define BLOCK  4096
 #define BLOCKS 512	/* 2 MiB */
 #define BYTES  (BLOCKS * BLOCK)
 
-static char path[64];
-
 /* Every 8 bytes are their own index, plus salt. */
 static int file_of(uint64_t salt)
 {
 	static uint64_t block[BLOCK / 8];
-	int fd;
+	int fd = temporary_in("/dev/shm");
 
-	snprintf(path, sizeof path, "/dev/shm/goro-map-%d-XXXXXX", getpid());
-	fd = mkstemp(path);
 	if (fd < 0)
 		SKIP("no /dev/shm");
 	for (uint64_t i = 0; i < BLOCKS; i++) {
@@ -42,10 +39,6 @@ static int file_of(uint64_t salt)
 			block[k] = i * (BLOCK / 8) + k + salt;
 		CHECK_EQ(write(fd, block, BLOCK), BLOCK);
 	}
-	close(fd);
-	fd = goro_open(path, O_RDWR);
-	CHECK(fd >= 0);
-	unlink(path);
 	return fd;
 }
 
@@ -349,15 +342,9 @@ GO_TEST(not_if_it_is_small)
 GO_TEST(a_miss_begins_anew)
 {
 	char block[BLOCK];
-	int fd;
+	int fd = temporary_in("/tmp");
 
-	snprintf(path, sizeof path, "/tmp/goro-map-%d-XXXXXX", getpid());
-	fd = mkstemp(path);
 	CHECK(fd >= 0);
-	close(fd);
-	fd = goro_open(path, O_RDWR);
-	CHECK(fd >= 0);
-	unlink(path);
 	memset(block, 1, sizeof block);
 	CHECK_EQ(goro_pwrite(fd, block, BLOCK, 0), BLOCK);
 	for (int i = 1; i <= 100; i++) {

@@ -17,25 +17,17 @@
 #include "await.h"
 #include "deadlock.h"
 #include "debug.h"
+#include "temporary.h"
 #include "test.h"
 #include "uring.h"
 
 #define BLOCK 4096
 
-static char path[64];
-
-/* A new file, open for reading and writing; its name is gone already. */
 static int temporary(void)
 {
-	int fd;
+	int fd = temporary_in("/tmp");
 
-	snprintf(path, sizeof path, "/tmp/goro-uring-%d-XXXXXX", getpid());
-	fd = mkstemp(path);
 	CHECK(fd >= 0);
-	close(fd);
-	fd = goro_open(path, O_RDWR);
-	CHECK(fd >= 0);
-	unlink(path);
 	return fd;
 }
 
