@@ -19,9 +19,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "dump.h"
 #include "evacuate.h"
-#include "file_map.h"
 #include "os.h"
 #include "runtime.h"
 #include "stack.h"
@@ -116,7 +116,7 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 	bool overflow;
 
-	if (file_map_on_fault(uc))
+	if (copy_fail(uc))	/* file_map.c */
 		return;
 	if (before[f - faults].sa_handler != SIG_DFL || !first_to_print()) {
 		give_to_program(sig, info);

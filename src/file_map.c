@@ -34,7 +34,7 @@
  *
  * Unmapping
  *
- * Readers do not count themselves in the descriptor's word: on two Ps that would be a tenth of
+ * Readers do not count themselves in the descriptor's word: that would be a twentieth of
  * the time. Each says in its M what it reads from, which is stable since a goroutine
  * stays on its M while it makes no call of ours, and then looks whether the mapping is
  * still the descriptor's. Who closes takes it from the descriptor, goes through a barrier on all
@@ -218,11 +218,6 @@ bool file_map_read(int fd, void *buf, size_t n, off_t off)
 	struct fd_more *more = f ? load_acquire(&f->more) : NULL;
 
 	return more && load_relaxed(&more->map) && read_mapped(fd, more, buf, n, off);
-}
-
-bool file_map_on_fault(void *ucontext)
-{
-	return copy_fail(ucontext);
 }
 
 /* ----------------------------------------------------------------- unmapping */

@@ -25,9 +25,6 @@ bool file_map_read(int fd, void *buf, size_t n, off_t off);
 struct file_map *file_map_take(struct fd *f);
 void file_map_end(struct file_map *map);	/* or NULL */
 
-/* A fault: true if it was the copy's, which fails and goes on. In a signal handler. */
-bool file_map_on_fault(void *ucontext);
-
 extern int file_maps;	/* at present; atomic */
 
 #endif
