@@ -217,12 +217,11 @@ static struct waiter *pass_batch(struct rest *r)
 static __attribute__((noinline)) void release_many(struct m *mp, struct waitgroup *wg, struct rest r)
 {
 	struct waiter *w = r.first, *carrier = pass_batch(&r), *late = NULL, *next;
-	uint32_t n;
 
 	if (carrier)
 		rest_give(carrier, &r);
 	else if (unlikely(r.n > 0))
-		late = in_order(take_some(wg, r.n), &n);
+		late = take_some(wg, r.n);
 	linger();
 	for (; w != r.first; w = next) {
 		next = w->next;		/* its own again once it is ready */
