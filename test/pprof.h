@@ -405,16 +405,24 @@ static int64_t pprof_sum_leaf(const struct pprof_file *p, int type, const char *
 	return sum;
 }
 
+static bool pprof_has_label(const struct pprof_file *p, const struct pprof_sample *s,
+                            const char *key, const char *text)
+{
+	for (int k = 0; k < s->labels; k++)
+		if (!strcmp(pprof_string(p, s->label[k].key), key) &&
+		    !strcmp(pprof_string(p, s->label[k].text), text))
+			return true;
+	return false;
+}
+
 __attribute__((unused))
 static int64_t pprof_sum_label(const struct pprof_file *p, int type, const char *key,
                                const char *text)
 {
 	int64_t sum = 0;
 	for (int i = 0; i < p->samples; i++)
-		for (int k = 0; k < p->sample[i].labels; k++)
-			if (!strcmp(pprof_string(p, p->sample[i].label[k].key), key) &&
-			    !strcmp(pprof_string(p, p->sample[i].label[k].text), text))
-				sum += p->sample[i].value[type];
+		if (pprof_has_label(p, &p->sample[i], key, text))
+			sum += p->sample[i].value[type];
 	return sum;
 }
 
