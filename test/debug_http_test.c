@@ -657,16 +657,27 @@ SEEN static void all_asleep(void)
 	NO_TAIL_CALL();
 }
 
-static void look_and_end(void)
+static int dial_private(void)
 {
 	int fd;
 
 	while ((fd = goro_dial("unix", private_name, goro_now() + seconds(10))) < 0)
 		goro_sleep(GORO_MILLISECOND);
+	return fd;
+}
+
+static const char *look(void)
+{
+	int fd = dial_private();
+
 	goro_write_full(fd, "GET /debug/pprof/goroutine?debug=2" END,
 	                strlen("GET /debug/pprof/goroutine?debug=2" END));
-	read_all(fd);
-	CHECK_CONTAINS(answer, "[chan receive]:\n");
+	return read_all(fd);
+}
+
+static void look_and_end(void)
+{
+	AWAIT(strstr(look(), "[chan receive]:\n"));	/* it may still be on its way there */
 	CHECK_CONTAINS(answer, "all_asleep(...)");
 }
 
@@ -688,10 +699,8 @@ TEST(a_program_that_sleeps_can_be_looked_at)
 /* An unmodified program. */
 static void asked_by_the_environment(void)
 {
-	int fd;
+	int fd = dial_private();
 
-	while ((fd = goro_dial("unix", private_name, goro_now() + seconds(10))) < 0)
-		goro_sleep(GORO_MILLISECOND);
 	goro_write_full(fd, "GET /debug/pprof/symbol" END, strlen("GET /debug/pprof/symbol" END));
 	CHECK_EQ(status_of(read_all(fd)), 200);
 }
