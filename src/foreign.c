@@ -58,7 +58,8 @@ static struct m *attach(size_t own_bytes, void *made_at)
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;
 	mp->foreign_g->mp = mp;
-	store_relaxed(&mp->curg, mp->foreign_g);
+	/* release: what it is; pairs with load_acquire in limit.c */
+	store_release(&mp->curg, mp->foreign_g);
 	pthread_setspecific(key, mp);
 	return mp;
 }

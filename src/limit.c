@@ -52,7 +52,8 @@ static int collect(struct group *group, int *all, int *others)
 
 	*all = *others = 0;
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
-		const struct g *gp = load_relaxed(&mp->curg);
+		/* acquire: pairs with store_release in attach of foreign.c */
+		const struct g *gp = load_acquire(&mp->curg);
 
 		if (!is_blocked(mp, gp))
 			continue;
