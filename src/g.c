@@ -286,8 +286,10 @@ static __attribute__((noinline)) uint64_t id_take_slow(struct p *pp)
 {
 	if (!pp)
 		return fetch_add_relaxed(&sched.id_next, 1) + 1;
-	pp->id_next = fetch_add_relaxed(&sched.id_next, ID_BATCH) + 1;
-	pp->id_end = pp->id_next + ID_BATCH;
+	pp->id_batch = pp->id_batch == 0 ? ID_BATCH :
+	               pp->id_batch < ID_BATCH_MAX ? 2 * pp->id_batch : ID_BATCH_MAX;
+	pp->id_next = fetch_add_relaxed(&sched.id_next, pp->id_batch) + 1;
+	pp->id_end = pp->id_next + pp->id_batch;
 	return pp->id_next++;
 }
 

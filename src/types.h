@@ -380,6 +380,7 @@ struct p {
 	int64_t oldest_at;	/* when the oldest started was last picked: here .. */
 	int64_t global_at;	/* .. and from the global queue */
 	uint32_t latency_in;	/* goroutines made ready until one is timed */
+	uint32_t id_batch;	/* how many ids were taken last */
 	uint64_t id_next, id_end;
 	uint32_t gfree_n;	/* .. of gfree */
 	uint32_t gfresh_n;	/* how many new ones were made last */
@@ -517,14 +518,14 @@ struct sched {
 	int64_t keeper_until;	/* when the keeper will look at the timers .. */
 	int64_t sysmon_until;	/* .. and sysmon; TIMER_NEVER: nobody will */
 	int64_t timer_slack;	/* how late timers may be: timers_slack */
-	uint64_t id_next;
 	uint64_t foreign_created;
 	uint32_t internal;	/* goroutines alive that are the runtime's own */
 	uint64_t io_parks, io_returns;	/* of plain threads; see p_counts */
 	uint64_t netpoll_wakeups;	/* by Ms without a P */
+	_Alignas(CACHE_LINE) uint64_t id_next;
 
-	/* Constant while the world runs. */
-	int gomaxprocs;
+	/* Constant while the world runs; each switch looks, so nobody writes to this line. */
+	_Alignas(CACHE_LINE) int gomaxprocs;
 	struct p **all_p;	/* all ever made; the first gomaxprocs are in use */
 	int all_p_n;
 };
