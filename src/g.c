@@ -11,7 +11,7 @@
  * last look: that many lay there all the time. They are given back at leisure (scavenge.c).
  *
  * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
- * context_entry -> g_start -> fn -> g_end -> g_put.
+ * context_entry -> g_start -> fn, and back -> sched_exit -> g_ended.
  */
 #include <errno.h>
 #include <goro.h>
@@ -382,7 +382,7 @@ bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
 	return launch_call(mp, fn, arg, NULL, true);
 }
 
-static void after_end(struct m *mp, struct g *gp)
+void g_ended(struct m *mp, struct g *gp)
 {
 	store_relaxed(&gp->status, G_DEAD);
 	store_relaxed(&gp->stack_hi, (char *)gp);
@@ -421,7 +421,8 @@ static __attribute__((noinline)) void end_locked(struct m *mp, struct g *gp)
 	mp->ending = true;
 }
 
-_Noreturn void g_end(struct g *gp)
+/* All there is to do at its end but to leave its stack, for sched_exit to do. */
+static inline __attribute__((always_inline)) struct m *finish(struct g *gp)
 {
 	struct m *mp = rt_enter();
 
@@ -434,14 +435,20 @@ _Noreturn void g_end(struct g *gp)
 		trace_go_end(mp);
 	if (unlikely(gp->locked_m != NULL))
 		end_locked(mp, gp);
-	sched_exit(mp, after_end);
+	return mp;
+}
+
+_Noreturn void g_end(struct g *gp)
+{
+	sched_exit(finish(gp));
 }
 
 typedef void (*fn6)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
-/* The first C function on a goroutine's stack; called by context_entry. A
- * function of fewer parameters finds them in the first of the six registers. */
-_Noreturn __attribute__((used)) void g_start(struct m *mp)
+/* The first C function on a goroutine's stack; called by context_entry, which goes on to
+ * sched_exit with what it returns. A function of fewer parameters finds them in the first of
+ * the six registers. */
+__attribute__((used)) struct m *g_start(struct m *mp)
 {
 	struct g *gp = mp->curg;
 
@@ -450,5 +457,5 @@ _Noreturn __attribute__((used)) void g_start(struct m *mp)
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);
 	if (unlikely(gp->defers != NULL))
 		panic_run_defers(gp, NULL);
-	g_end(gp);
+	return finish(gp);
 }

@@ -10,7 +10,7 @@ void g_init(void);
 /* Where a goroutine begins; called by context_entry. */
 struct m;
 struct g;
-_Noreturn void g_start(struct m *mp);
+struct m *g_start(struct m *mp);
 /* Ends the current goroutine, gp; its defers have run. In user code. */
 _Noreturn void g_end(struct g *gp);
 size_t g_pool_cached_bytes(void);

@@ -18,7 +18,7 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *mp, struct g *gp), v
  * once its stack is at rest. Leaves the runtime when it runs again: true if a value came. */
 bool sched_await(struct m *mp, struct lock *l, enum wait_reason why);
 /* As sched_leave, for good. */
-_Noreturn void sched_exit(struct m *mp, void (*after)(struct m *mp, struct g *gp));
+_Noreturn void sched_exit(struct m *mp);
 /* What a new goroutine does first, on its own stack. */
 void sched_arrive(struct m *mp);
 /* The scheduler loop of an M's thread; returns when the thread is to end. */
@@ -217,6 +217,7 @@ void sysmon_somebody_waits(void);
 
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
 void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
+void g_ended(struct m *mp, struct g *gp);	/* .. which it has just left for good */
 void g_launch(struct m *mp, struct g *gp, void *caller);
 /* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);

@@ -247,12 +247,12 @@ bool sched_await(struct m *mp, struct lock *l, enum wait_reason why)
 	return ok;
 }
 
-_Noreturn void sched_exit(struct m *mp, void (*after)(struct m *, struct g *))
+_Noreturn __attribute__((used)) void sched_exit(struct m *mp)
 {
 	struct g *gp = mp->curg, *next = NULL;
 	bool inherit = false;
 
-	mp->after_fn = after;
+	mp->after_fn = g_ended;
 	mp->after_g = gp;
 	if (timers_turn(mp))
 		see_to_due(mp);

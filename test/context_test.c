@@ -1,8 +1,8 @@
 /*
  * context_test.c - the switch between contexts, without a scheduler around it.
  *
- * The archive's g_start is not linked: the one here, which context_entry calls,
- * runs whatever function the context was made for.
+ * The archive's g_start and sched_exit are not linked: of those here, to which context_entry
+ * leads, one runs whatever function the context was made for, and the other leaves it.
  */
 #include <execinfo.h>
 #include <fenv.h>
@@ -19,15 +19,25 @@ struct coroutine {
 	struct context context;		/* its own, at rest */
 	struct context caller;		/* of who resumed it */
 	void (*fn)(struct coroutine *);
+	void (*at_end)(struct coroutine *);	/* or NULL */
 	bool ended;
 	_Alignas(16) char stack[1 << 16];
 };
 
-_Noreturn void g_start(struct coroutine *co);
-_Noreturn __attribute__((used)) void g_start(struct coroutine *co)
+struct coroutine *g_start(struct coroutine *co);
+__attribute__((used)) struct coroutine *g_start(struct coroutine *co)
 {
 	co->fn(co);
+	KEEP_CALL();
+	return co;
+}
+
+_Noreturn void sched_exit(struct coroutine *co);
+_Noreturn __attribute__((used)) void sched_exit(struct coroutine *co)
+{
 	co->ended = true;
+	if (co->at_end)
+		co->at_end(co);
 	context_jump(&co->caller, co);
 }
 
@@ -35,6 +45,7 @@ static void make(struct coroutine *co, void (*fn)(struct coroutine *))
 {
 	memset(co->stack, 0xa5, sizeof co->stack);
 	co->fn = fn;
+	co->at_end = NULL;
 	co->ended = false;
 	context_make(&co->context, co->stack + sizeof co->stack);
 }
@@ -330,4 +341,35 @@ TEST(libgcc_walks_to_the_entry_and_stops)
 	CHECK(frame_count >= 3);	/* a sanitizer's own backtrace is one more */
 	for (int i = 0; i < 3; i++)
 		CHECK_STR(name_of((uintptr_t)frames[frame_count - 3 + i] - 1), names[i]);
+}
+
+static NOINLINE void nothing(struct coroutine *co)
+{
+	(void)co;
+	KEEP_CALL();
+}
+
+/* .. from its end, too, which is not called; and finds the stack as after a call. */
+TEST(walks_from_the_end_stop_at_the_entry)
+{
+	static const char *const names[] = { "walk_by_libgcc", "sched_exit", "context_entry" };
+	struct unwind_regs regs;
+
+	make(&one, nothing);
+	one.at_end = walk_by_libgcc;
+	resume(&one, &one);
+	CHECK(one.ended && frame_count >= 3);
+	for (int i = 0; i < 3; i++)
+		CHECK_STR(name_of((uintptr_t)frames[frame_count - 3 + i] - 1), names[i]);
+	make(&one, nothing);
+	one.at_end = outer;
+	resume(&one, &one);
+	context_regs(&regs, &one.context);
+	pc_count = unwind_walk(&regs, (uintptr_t)one.stack,
+	                       (uintptr_t)one.stack + sizeof one.stack, pcs, MAX);
+	CHECK_EQ(pc_count, 5);
+	CHECK_STR(name_of(pcs[3] - 1), "sched_exit");
+	CHECK_STR(name_of(pcs[4] - 1), "context_entry");
+	resume(&one, &one);
+	CHECK(one.ended);
 }

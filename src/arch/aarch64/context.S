@@ -4,7 +4,8 @@
  */
 	.text
 
-/* void context_entry(void); the argument for g_start comes in x0, and stays */
+/* void context_entry(void); the argument for g_start comes in x0, and stays; so does what it
+ * returns. The return address that sched_exit finds is that of g_start's call. */
 	.globl	context_entry
 	.hidden	context_entry
 	.type	context_entry, @function
@@ -14,6 +15,7 @@ context_entry:
 	.cfi_undefined x30
 	hint	#34		/* bti c */
 	bl	g_start
+	b	sched_exit
 	udf	#0
 	.cfi_endproc
 	.size	context_entry, .-context_entry

@@ -102,8 +102,9 @@ context_jump(struct context *to, void *pass)
 	__builtin_unreachable();
 }
 
-/* Where a new context begins: calls g_start(pass). Its return address is
- * undefined in the unwind tables, so that every unwinder stops here. */
+/* Where a new context begins: calls g_start(pass), and goes on to sched_exit, by a jump, with
+ * what that returns. Its return address is undefined in the unwind tables, so that every
+ * unwinder stops here. */
 void context_entry(void);
 
 /* Prepares a new context whose stack begins below top (16-byte aligned). */

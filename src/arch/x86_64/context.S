@@ -4,7 +4,8 @@
  */
 	.text
 
-/* void context_entry(void); the argument for g_start comes in %rax */
+/* void context_entry(void); the argument for g_start comes in %rax. sched_exit finds the
+ * stack as if it had been called from here. */
 	.globl	context_entry
 	.hidden	context_entry
 	.type	context_entry, @function
@@ -14,7 +15,12 @@ context_entry:
 	.cfi_undefined %rip
 	movq	%rax, %rdi
 	call	g_start
-	ud2
+	movq	%rax, %rdi
+	leaq	1f(%rip), %rax
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	jmp	sched_exit
+1:	ud2
 	.cfi_endproc
 	.size	context_entry, .-context_entry
 

@@ -13,6 +13,12 @@
  * place. Without a call of its own the switch leaves the predictor in step:
  * goroutines that parked in the same function are resumed without a miss.
  *
+ * For the same reason a goroutine's function returns, up to where it began, and is left from there by a
+ * jump: then the calls that led to the last switch are again the latest that the predictor
+ * has seen, as if the goroutine that ended had been called from there. Who waits for what it has started
+ * comes back to that. (Left from within three calls, each of its own returns was a miss:
+ * 10 ns of 47 for a call of bench/fib.)
+ *
  * The control words are in it since the ABI counts them among what a call
  * preserves: a rounding mode belongs to the goroutine that set it. A signal mask
  * does not: it belongs to the thread.
@@ -80,8 +86,9 @@ context_jump(struct context *to, void *pass)
 	__builtin_unreachable();
 }
 
-/* Where a new context begins: calls g_start(pass). Its return address is
- * undefined in the unwind tables, so that every unwinder stops here. */
+/* Where a new context begins: calls g_start(pass), and goes on to sched_exit, by a jump, with
+ * what that returns. Its return address is undefined in the unwind tables, so that every
+ * unwinder stops here. */
 void context_entry(void);
 
 /* Prepares a new context whose stack begins below top (16-byte aligned). */
