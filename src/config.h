@@ -52,11 +52,13 @@
 #define STEAL_AFTER_NS 10000
 /* .. and whatever there is from a P at which somebody waited at half of the looks,
  * and there were so many, for this long. */
-#define STEAL_LOADED_NS    1000000
-#define STEAL_LOADED_LOOKS 8
-/* .. on trial for this long; when it was for nothing, the next time after twice as
- * long, up to this. */
-#define STEAL_TRIAL_NS      1000000
+#define STEAL_LOADED_NS     1000000
+#define STEAL_LOADED_LOOKS  8
+/* .. on trial for this long, or so long at least. The next time after half as long if it was
+ * for something, after twice as long if it was not, within these. */
+#define STEAL_TRIAL_NS      250000
+#define STEAL_TRIAL_MIN_NS  50000
+#define STEAL_LOADED_MIN_NS 125000
 #define STEAL_LOADED_MAX_NS 64000000
 /* While others get through their work quickly, a thief looks this often: about
  * what waking it takes. */

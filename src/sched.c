@@ -290,6 +290,7 @@ static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp
 		if (trace_on())
 			trace_go_start(mp, gp);
 		store_relaxed(&gp->status, G_RUNNING);
+		count_up(&mp->p->count.switches, 1);	/* for steal.c */
 		return NULL;
 	}
 	runq_put_woken(mp->p, gp);
@@ -401,6 +402,7 @@ void goro_gosched(void)
 	h = load_acquire(&pp->woken.head);
 	t = pp->woken.tail;
 	if (h == t) {		/* nobody else */
+		count_up(&pp->count.switches, 1);	/* for steal.c */
 		if (unlikely(!rt_try_exit(mp)))
 			rt_exit_free_slow(mp);
 		return;
@@ -618,6 +620,8 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		if ((gp = runq_get(mp->p, inherit)) || (gp = fd_guess_try(mp)) ||
 		    (gp = netpoll_look_if_wanted(mp)) || (gp = take_untried(mp)) || (gp = take_global(mp->p)))
 			return gp;
+		if (mp->p->trial.from)
+			steal_dry(mp->p, os_now());
 		if (may_spin(mp)) {
 			if (!mp->spinning)
 				spinning_start(mp);

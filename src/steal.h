@@ -16,6 +16,8 @@ void steal_doze(struct m *mp, int64_t now);
 
 /* pp has stolen on trial, which is over and was for nothing: it is to fold. */
 bool steal_failed(struct p *pp, int64_t now);
+/* .. and has nothing left of it. */
+void steal_dry(struct p *pp, int64_t now);
 
 /* One look: what is worth taking from there for pp, whose owner we are. */
 struct g *steal_from(struct p *pp, struct p *from, int64_t now);

@@ -177,15 +177,46 @@ TEST(what_did_not_help_is_given_back)
 {
 	set_up();
 	CHECK(!try_out(190));
-	CHECK_EQ(from->load_wait, 0);
+	CHECK_EQ(from->load_wait, STEAL_LOADED_NS / 2);
+	CHECK(try_out(110));
+	CHECK_EQ(from->load_wait, STEAL_LOADED_NS);
 	CHECK(try_out(110));
 	CHECK_EQ(from->load_wait, 2 * STEAL_LOADED_NS);
-	CHECK(try_out(110));
-	CHECK_EQ(from->load_wait, 4 * STEAL_LOADED_NS);
 	for (int i = 0; i < 20; i++)
 		try_out(90);
 	CHECK_EQ(from->load_wait, STEAL_LOADED_MAX_NS);
 	CHECK(!try_out(200));
+	CHECK_EQ(from->load_wait, STEAL_LOADED_MAX_NS / 2);
+}
+
+TEST(what_helped_is_done_sooner_the_next_time)
+{
+	set_up();
+	for (int i = 0; i < 20; i++)
+		CHECK(!try_out(200));
+	CHECK_EQ(from->load_wait, STEAL_LOADED_MIN_NS);
+	CHECK_EQ(mine->load_wait, STEAL_LOADED_MIN_NS);
+}
+
+/* What was taken on trial at 0 is done after so long, and so much was done by both. */
+static void run_dry(int64_t after, uint64_t switches)
+{
+	mine->trial = (struct trial){ .from = from, .at = 0, .before = 1000, .switches = 0 };
+	store_relaxed(&mine->count.switches, switches);
+	store_relaxed(&from->count.switches, 0);
+	steal_dry(mine, after);
+	CHECK(!mine->trial.from);
+}
+
+TEST(a_trial_ends_with_what_was_taken)
+{
+	set_up();
+	run_dry(STEAL_TRIAL_MIN_NS, 100);	/* 2000 in a ms, instead of 1000 */
+	CHECK_EQ(from->load_wait, STEAL_LOADED_NS / 2);
+	run_dry(STEAL_TRIAL_MIN_NS, 55);
+	CHECK_EQ(from->load_wait, STEAL_LOADED_NS);
+	run_dry(STEAL_TRIAL_MIN_NS - 1, 1000);	/* it cannot be told */
+	CHECK_EQ(from->load_wait, 2 * STEAL_LOADED_NS);
 }
 
 TEST(runnext_is_left_while_its_p_switches)
@@ -218,6 +249,18 @@ static void answer(goro_chan *ping, goro_chan *pong)
 	while (goro_chan_recv(ping, NULL))
 		goro_chan_send(pong, NULL);
 	goro_chan_close(pong);
+}
+
+/* Or who has a P to itself would seem to do nothing. */
+GO_TEST(a_yield_counts_although_there_is_nobody_else)
+{
+	struct goro_stats before, after;
+
+	goro_stats_read(&before);
+	for (int i = 0; i < 1000; i++)
+		goro_gosched();
+	goro_stats_read(&after);
+	CHECK(after.context_switches - before.context_switches >= 1000);
 }
 
 GO_TEST(two_that_talk_stay_together)
