@@ -82,10 +82,12 @@ struct trace_reading {
 	char functions[1 << 16];	/* all functions of stacks: "|f|g|" */
 	char words[1 << 14];	/* labels, tasks, regions, logs: "|x|y|" */
 	size_t live, waiting, syscall;	/* goroutines at the end */
+	size_t woke, woke_most;	/* one after the other by the same: at last, and at most */
 	char error[512];	/* "": none */
 
 	/* The reader's. */
 	uint32_t gen, first_gen;
+	uint64_t waker;		/* of the last that was woken */
 	struct tr_g *g[TR_BUCKETS];
 	struct tr_p p[TR_PS];
 	struct tr_m *m;
@@ -564,6 +566,12 @@ static void tr_look(struct trace_reading *t, const struct tr_m *m)
 	};
 
 	t->count[m->kind]++;
+	if (m->kind == TR_GoUnblock) {
+		t->woke = m->g == t->waker ? t->woke + 1 : 1;
+		t->waker = m->g;
+		if (t->woke > t->woke_most)
+			t->woke_most = t->woke;
+	}
 	for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
 		if (strings[i].kind == m->kind)
 			tr_note(strings[i].reason ? t->reasons : t->words,

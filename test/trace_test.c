@@ -226,6 +226,36 @@ GO_TEST(every_goroutine_is_created_started_and_destroyed)
 	trace_reading_free(t);
 }
 
+static void wait_for(goro_waitgroup *gate, goro_waitgroup *in, goro_waitgroup *out)
+{
+	goro_waitgroup_done(in);
+	goro_waitgroup_wait(gate);
+	goro_waitgroup_done(out);
+}
+
+/* waitgroup.c wakes so many by way of each other, but not while it is told who woke whom. */
+GO_TEST(many_waiters_are_told_to_be_woken_by_one)
+{
+	enum { N = 2000 };
+	goro_waitgroup gate = { 0 }, in = { 0 }, out = { 0 };
+	struct trace_reading *t;
+	int fd;
+
+	goro_waitgroup_add(&gate, 1);
+	goro_waitgroup_add(&in, N);
+	goro_waitgroup_add(&out, N);
+	for (int i = 0; i < N; i++)
+		go(wait_for, &gate, &in, &out);
+	goro_waitgroup_wait(&in);
+	AWAIT((uint32_t)__atomic_load_n(&gate.opaque[0], __ATOMIC_RELAXED) == N);
+	fd = start();
+	goro_waitgroup_done(&gate);
+	goro_waitgroup_wait(&out);
+	t = stop(fd);
+	CHECK(t->woke_most >= N);
+	trace_reading_free(t);
+}
+
 GO_TEST(yields_are_told)
 {
 	struct trace_reading *t;
