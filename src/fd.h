@@ -138,8 +138,8 @@ struct fd_batch {
 	int n;
 	struct g *gp[NETPOLL_BATCH];
 };
-/* Reads for them, if that is worth while: fd_batch.c. In state RUNTIME. */
-void fd_batch_read(const struct fd_batch *b);
+/* Reads for them, if that is worth while: fd_batch.c. In state RUNTIME; pp may be NULL. */
+void fd_batch_read(const struct p *pp, const struct fd_batch *b);
 extern uint64_t fd_batch_reads;	/* so far; atomic */
 
 /* An event of that number is about to be seen to: it is brought into the cache; and who

@@ -149,7 +149,7 @@ static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 		else
 			fd_event(ev->at[i].tag, ev->at[i].what, &list, &batch);
 	}
-	fd_batch_read(&batch);
+	fd_batch_read(mp->p, &batch);
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
 	if (n > 0)

@@ -360,7 +360,6 @@ TEST(a_ring_is_made_in_that_time)
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
 	if (rings_open() == 0)
 		SKIP("no io_uring");
-	CHECK_EQ(rings_open(), 1);
 	CHECK(rings_mapped() >= 2);
 	CHECK(reads() > 0);
 }
@@ -487,7 +486,7 @@ TEST(completions_may_be_dropped)
 	lacking = IORING_FEAT_NODROP;
 	supervise(SYS_io_uring_setup, make_less);
 	serve_without_ring();
-	CHECK_EQ(calls(), 1);
+	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
 TEST(reads_may_wait)
@@ -495,7 +494,7 @@ TEST(reads_may_wait)
 	lacking = IORING_FEAT_NATIVE_WORKERS;
 	supervise(SYS_io_uring_setup, make_less);
 	serve_without_ring();
-	CHECK_EQ(calls(), 1);
+	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
 static void refuse(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
@@ -504,13 +503,14 @@ static void refuse(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
 	r->error = -EACCES;
 }
 
-/* The ring is whole, but the kernel takes nothing from it: it is not asked again. */
+/* The ring is whole, but the kernel takes nothing from it: it is not asked again, nor are
+ * there others, except for those who ask at the same time. */
 TEST(a_ring_may_be_of_no_use)
 {
 	supervise(SYS_io_uring_enter, refuse);
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
 	CHECK_EQ(reads(), 0);
-	CHECK_EQ(calls(), 1);
+	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
 /* .. the kernel is busy each other time. What it did not take then it does not take the next
