@@ -158,6 +158,23 @@
 #define NETPOLL_ATTENDED_NS 100000
 #define NETPOLL_RECHECK_MAX_NS 1000000
 
+/* Writes that are put off (fd_post.c): of so many bytes at the most, so many at a time .. */
+#define POST_BYTES_MAX 2048
+#define POST_MAX       (GORO_RUNQ_CAP < 32 ? GORO_RUNQ_CAP : 32)
+/* .. if so many others are about to run, whose turns were not longer than this of late. */
+#define POST_LEAST     3
+#define POST_TURN_NS   20000
+/* It is time after this, where there is an occasion to look at the clock; and it is late after
+ * this, and sysmon sees to it, who looks so often. */
+#define POST_WAIT_NS   50000
+#define POST_LATE_NS   200000
+#define POST_LOOK_NS   1000000
+/* When some were late no more are put off for a while: each time for twice as long, up to this,
+ * and for half as long again where that has not happened for so many times as long. */
+#define POST_PAUSE_MIN_NS 1000000
+#define POST_PAUSE_MAX_NS 1000000000
+#define POST_PAUSE_SHARE  16
+
 /* An announced call may take this long before it costs the P. */
 #define SYSCALL_GRACE_NS 20000
 /* A thread that used less CPU time than this between two looks may be asleep. */

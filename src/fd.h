@@ -173,6 +173,28 @@ void fd_guess_move(struct p *from, struct p *to);
 /* sysmon's look. */
 void fd_guess_watch(struct p *pp, int64_t now);
 
+/* ------------------------------------------- writes that are put off: fd_post.c */
+
+/* Sends n bytes a little later, together with others', if that seems better: what
+ * send(2) said. -EAGAIN: it is to be tried now. In user code; may park. */
+ssize_t fd_post(struct fd *f, void *buf, size_t n, int flags);
+/* There are some. The owner's of the P; others may ask. */
+static inline bool fd_posts(const struct p *pp)
+{
+	/* acquire: what its taker did before; pairs with cas_acqrel in ring_take */
+	return load_acquire(&pp->posts.queue.head) != load_relaxed(&pp->posts.queue.tail);
+}
+/* .. and it is time. */
+bool fd_posts_due(const struct p *pp);
+/* They are sent now, and made ready. In state RUNTIME, with a P; without locks. */
+void fd_post_flush(struct m *mp);
+/* A P goes out of use: they are to try for themselves. World stopped. */
+void fd_post_drain(struct m *mp, struct p *pp);
+/* sysmon's look, and when the next is to be. */
+int64_t fd_post_look(struct m *mp, int64_t now);
+extern uint64_t fd_posted;	/* so far, and sent by a ring; atomic */
+extern uint64_t fd_posted_late;	/* how often sysmon had to see to it; atomic */
+
 /* ----------------------------------------------------- between fd.c and fd_wait.c */
 
 #define REF       UINT64_C(1)

@@ -2,8 +2,8 @@
  * fd_ring.c - many calls on sockets by one system call: rings of io_uring.
  *
  * A system call costs 0.2 us here besides what it does, and the kernel is faster at one
- * thing that it does over and over. So where many sockets are to be read from (fd_batch.c)
- * that is one call.
+ * thing that it does over and over. So where many sockets are to be read from (fd_batch.c),
+ * or written to (fd_post.c), that is one call.
  *
  * Each call in it is MSG_DONTWAIT, and done when the system call returns: nothing is left
  * under way, and no thread is interrupted for it later (compare uring.c). An answer that is

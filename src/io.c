@@ -56,6 +56,11 @@ static char order;	/* for the tools */
 
 static ssize_t try_transfer(struct io *io);
 
+static bool may_signal(int fd)
+{
+	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
+}
+
 #define OFFER_MAX (64 << 10)
 
 static ssize_t try_once(struct io *io, io_try *try)
@@ -70,12 +75,29 @@ static ssize_t try_once(struct io *io, io_try *try)
 	return r;
 }
 
+/* Put off, to be sent with others'. -EAGAIN: it is to be tried. */
+static ssize_t post(struct io *io)
+{
+	struct fd *f = io->use.f;
+	ssize_t r;
+
+	if (io->iov->iov_len > POST_BYTES_MAX || io->dont_wait || !load_relaxed(&f->own) ||
+	    load_relaxed(&f->kind) != FD_SOCKET || may_signal(f->number))
+		return -EAGAIN;
+	tool_sent(&order);
+	r = fd_post(f, io->iov->iov_base, io->iov->iov_len, io->flags);
+	tool_received(&order);
+	return r;
+}
+
 /* The first try: it may be left out. */
 static ssize_t first_try(struct io *io, io_try *try)
 {
 	struct fd *f = io->use.f;
 	ssize_t r;
 
+	if (io->posts && (r = post(io)) != -EAGAIN)
+		return r;
 	io->use.guessed = io->way == FD_READ && !io->dont_wait && fd_guess(f);
 	if (io->use.guessed)
 		return -EAGAIN;
@@ -164,11 +186,6 @@ static long masked_write(int fd, const struct iovec *iov, int n, int flags)
 		sys4(SYS_rt_sigtimedwait, &pipe_set, NULL, &zero, sizeof pipe_set);
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
 	return r;
-}
-
-static bool may_signal(int fd)
-{
-	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
 /* flags: RWF_. */
@@ -403,7 +420,7 @@ ssize_t goro_readv(int fd, const struct iovec *iov, int n)
 ssize_t goro_write(int fd, const void *buf, size_t n)
 {
 	struct iovec iov = { (void *)(uintptr_t)buf, n };
-	struct io io = { .way = FD_WRITE };
+	struct io io = { .way = FD_WRITE, .posts = true };
 
 	return transfer_all(fd, &io, &iov, 1, n, false);
 }
@@ -427,7 +444,7 @@ ssize_t goro_read_full(int fd, void *buf, size_t n)
 ssize_t goro_write_full(int fd, const void *buf, size_t n)
 {
 	struct iovec iov = { (void *)(uintptr_t)buf, n };
-	struct io io = { .way = FD_WRITE };
+	struct io io = { .way = FD_WRITE, .posts = true };
 
 	return n == 0 ? 0 : transfer_all(fd, &io, &iov, 1, n, true);
 }

@@ -14,6 +14,7 @@ struct io {
 	struct fd_use use;
 	enum fd_way way;
 	bool dont_wait;		/* -EAGAIN is for the caller */
+	bool posts;		/* a plain send of iov, with flags: it may be put off */
 	int flags;		/* MSG_ */
 	const struct iovec *iov;
 	int iov_n;

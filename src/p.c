@@ -6,6 +6,7 @@
  */
 
 #include "backtrace.h"
+#include "fd.h"
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
@@ -61,7 +62,7 @@ void p_slice_begin(struct p *pp)
 
 void p_idle_put(struct p *pp)
 {
-	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp) && !pp->untried);
+	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp) && !pp->untried && !fd_posts(pp));
 	store_relaxed(&pp->status, P_IDLE);
 	pp->link = sched.idle_p;
 	sched.idle_p = pp;
@@ -198,7 +199,7 @@ bool p_give(struct p *pp, struct m *mp)
 
 static bool has_work(const struct p *pp)
 {
-	return !runq_empty(pp) || globq_length() != 0 || pp->untried;
+	return !runq_empty(pp) || globq_length() != 0 || pp->untried || fd_posts(pp);
 }
 
 void p_handoff(struct p *pp)

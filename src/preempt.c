@@ -39,6 +39,7 @@
 #include "backtrace.h"
 #include "convoy.h"
 #include "fault.h"
+#include "fd.h"
 #include "latency.h"
 #include "netpoll.h"
 #include "os.h"
@@ -95,7 +96,7 @@ static struct g *next_bound(struct p *pp)
 	struct g *gp;
 
 	if (load_relaxed(&sched.stopping) || !runq_empty(pp) || timers_are_due(pp) ||
-	    pp->untried || netpoll_on())
+	    pp->untried || fd_posts(pp) || netpoll_on())
 		return NULL;
 	gp = globq_get_bound();
 	if (gp) {

@@ -168,7 +168,7 @@ static inline bool timers_turn(const struct m *mp)
 static __attribute__((noinline)) bool anything_due(struct m *mp)
 {
 	store_relaxed(&mp->cpu, os_cpu());
-	return timers_are_due(mp->p) || load_relaxed(&mp->p->untried_due);
+	return timers_are_due(mp->p) || load_relaxed(&mp->p->untried_due) || fd_posts_due(mp->p);
 }
 
 /* .. or who holds no lock. */
@@ -178,6 +178,8 @@ static __attribute__((noinline)) void see_to_due(struct m *mp)
 	timers_run(mp, mp->p, 0);
 	if (load_relaxed(&mp->p->untried_due))
 		fd_guess_late(mp);
+	if (fd_posts_due(mp->p))
+		fd_post_flush(mp);
 }
 
 /* The next for one that leaves, to be switched to from here. NULL: the scheduler context is
@@ -617,7 +619,15 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 			return gp;
 		if (unlikely(load_relaxed(&mp->p->untried_due)))
 			fd_guess_late(mp);
-		if ((gp = runq_get(mp->p, inherit)) || (gp = fd_guess_try(mp)) ||
+		if (unlikely(fd_posts_due(mp->p)))
+			fd_post_flush(mp);
+		if ((gp = runq_get(mp->p, inherit)))
+			return gp;
+		if (fd_posts(mp->p)) {
+			fd_post_flush(mp);
+			continue;
+		}
+		if ((gp = fd_guess_try(mp)) ||
 		    (gp = netpoll_look_if_wanted(mp)) || (gp = take_untried(mp)) || (gp = take_global(mp->p)))
 			return gp;
 		if (mp->p->trial.from)

@@ -229,12 +229,16 @@ ssize_t goro_recv(int fd, void *buf, size_t n, int flags)
 	return goro_recvfrom(fd, buf, n, flags, NULL, NULL);
 }
 
+/* With these it can be put off as well as a write. */
+#define POST_FLAGS (MSG_NOSIGNAL | MSG_EOR)
+
 /* A datagram goes out whole; of a stream the rest follows, as from a blocking call. */
 ssize_t goro_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
                     socklen_t len)
 {
 	struct io io = { .way = FD_WRITE, .flags = flags, .dont_wait = never_waits(flags),
-	                 .addr = (void *)(uintptr_t)addr, .addr_len = &len };
+	                 .addr = (void *)(uintptr_t)addr, .addr_len = &len,
+	                 .posts = !addr && !(flags & ~POST_FLAGS) };
 	const char *from = buf;
 	size_t done = 0;
 	ssize_t r = fd_enter(&io.use, fd);

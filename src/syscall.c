@@ -17,6 +17,7 @@
  */
 #include <goro.h>
 
+#include "fd.h"
 #include "preempt.h"
 #include "runq.h"
 #include "runtime.h"
@@ -25,6 +26,8 @@
 /* In state RUNTIME, with a P. */
 static inline void leave_p_behind(struct m *mp)
 {
+	if (unlikely(fd_posts(mp->p)))
+		fd_post_flush(mp);
 	if (trace_on())
 		trace_call_begin(mp);
 	store_relaxed(&mp->curg->status, G_SYSCALL);
@@ -72,7 +75,7 @@ void goro_blocking(void (*fn)(void *), void *arg)
 		fn(arg);
 		return;
 	}
-	if (runq_empty(mp->p) && globq_length() == 0) {
+	if (runq_empty(mp->p) && globq_length() == 0 && !fd_posts(mp->p)) {
 		leave_p_behind(mp);
 	} else {
 		struct p *pp;

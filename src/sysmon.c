@@ -38,6 +38,7 @@
  */
 #include "debug.h"
 #include "evacuate.h"
+#include "fd.h"
 #include "netpoll.h"
 #include "os.h"
 #include "procs.h"
@@ -419,7 +420,7 @@ static void *sysmon_thread(void *arg)
 	if (!w.urgent)
 		os_thread_slice(0, SYSMON_KERNEL_SLICE_NS);
 	for (;;) {
-		int64_t now;
+		int64_t now, look;
 
 		if (all_idle()) {
 			idle_tick(&w);
@@ -432,7 +433,8 @@ static void *sysmon_thread(void *arg)
 		store_relaxed(&sched.coarse_now, now);
 		w.looked_at = now - load_relaxed(&sched.timer_slack);
 		timers_due(w.looked_at);
-		next_tick(&w, soonest(retake_look(now), netpoll_tick(now)));
+		look = soonest(retake_look(now), netpoll_tick(now));
+		next_tick(&w, soonest(look, fd_post_look(m_self(), now)));
 		slow_duties(&w, now);
 		keep_off(&w, now);
 	}

@@ -368,6 +368,25 @@ struct seen {
 	int64_t at;
 };
 
+/* Goroutines whose writes are put off: see fd_post.c. */
+struct posts {
+	struct ring queue;
+
+	/* The owner M's, read by sysmon. */
+	int64_t since;		/* when the first of them came */
+	uint32_t asked;		/* how often somebody was about to be the first */
+
+	/* The owner M's. */
+	int64_t seen_at;	/* when it last looked at the clock .. */
+	uint64_t seen_switches;	/* .. and the P's switches then */
+	int64_t again_at;	/* some were late: none before that .. */
+	int64_t pause;		/* .. which is for so long; 0: it was long ago */
+
+	/* sysmon's. */
+	uint32_t late;		/* it saw to some; the owner clears it */
+	uint32_t seen_asked;
+};
+
 struct p {
 	int id;
 	uint32_t status;	/* enum p_status */
@@ -440,6 +459,8 @@ struct p {
 	/* The owner M's, rarely. */
 	struct latency latency;
 	struct p_trace trace;
+
+	struct posts posts;
 
 	struct g *gfree[P_GFREE_MAX];	/* dead goroutines of the default size, oldest first */
 };

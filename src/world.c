@@ -207,7 +207,7 @@ static void sort_ps(struct p *own, struct p **busy)
 
 		if (pp == own)
 			continue;
-		if (runq_empty(pp) && !pp->untried) {
+		if (runq_empty(pp) && !pp->untried && !fd_posts(pp)) {
 			p_idle_put(pp);
 		} else {
 			pp->link = *busy;
@@ -223,6 +223,7 @@ struct m *world_start(struct m *mp, int procs)
 	for (int i = procs; i < sched.gomaxprocs; i++) {
 		timers_move(p_at(i), p_at(0));
 		fd_guess_move(p_at(i), p_at(0));
+		fd_post_drain(mp, p_at(i));
 	}
 	lock_acquire(&sched.lock);
 	make_ps(procs);

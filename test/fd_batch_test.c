@@ -349,6 +349,7 @@ static void serve_without_ring(void)
 {
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
 	CHECK_EQ(reads(), 0);
+	CHECK_EQ(load_relaxed(&fd_posted), 0);
 	CHECK_EQ(rings_open(), 0);
 	CHECK_EQ(rings_mapped(), 0);
 }
@@ -510,6 +511,7 @@ TEST(a_ring_may_be_of_no_use)
 	supervise(SYS_io_uring_enter, refuse);
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
 	CHECK_EQ(reads(), 0);
+	CHECK_EQ(load_relaxed(&fd_posted), 0);
 	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
