@@ -242,10 +242,19 @@ static __attribute__((noinline)) void go_on(struct m *mp, struct waitgroup *wg, 
 
 /* ------------------------------------------------------------------- done */
 
+static __attribute__((noinline)) void release_several(struct m *mp, struct waitgroup *wg, uint32_t n)
+{
+	/* A trace is to say who woke them. */
+	if (likely(n < MANY) || trace_on())
+		ready_few(mp, take_waiters(wg, n));
+	else
+		release_many(mp, wg, (struct rest){ take_list(wg), n, 0 });
+}
+
 /* The counter is zero in s, and there are waiters. */
 static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint64_t s)
 {
-	uint32_t n = waiters_of(s);
+	struct waiter *only;
 	struct m *mp;
 
 	/* Nothing may change now: an Add would be concurrent with the Waits, and
@@ -254,21 +263,23 @@ static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint
 		goro_panic("sync: WaitGroup misuse: Add called concurrently with Wait");
 	store_relaxed(&wg->state, 0);
 	mp = rt_enter();
-	/* A trace is to say who woke them. */
-	if (likely(n < MANY) || trace_on())
-		ready_few(mp, take_waiters(wg, n));
-	else
-		release_many(mp, wg, (struct rest){ take_list(wg), n, 0 });
+	/* acquire: as in take_waiters */
+	if (likely(waiters_of(s) == 1) && likely((only = (struct waiter *)load_acquire(&wg->list)))) {
+		store_relaxed(&wg->list, 0);
+		linger();
+		g_ready(mp, only->gp);
+	} else {
+		release_several(mp, wg, waiters_of(s));
+	}
 	rt_exit(mp);
 }
 
-void goro_waitgroup_add(goro_waitgroup *w, int delta)
+static inline __attribute__((always_inline)) void add(struct waitgroup *wg, int delta)
 {
-	struct waitgroup *wg = (struct waitgroup *)w;
-	uint64_t add = (uint64_t)(int64_t)delta << 32;
+	uint64_t more = (uint64_t)(int64_t)delta << 32;
 	/* acqrel: what was done before Done is seen after Wait; pairs with the
 	 * load_acquire in goro_waitgroup_wait */
-	uint64_t s = fetch_add_acqrel(&wg->state, add) + add;
+	uint64_t s = fetch_add_acqrel(&wg->state, more) + more;
 
 	linger();
 	if (unlikely(counter_of(s) < 0))
@@ -281,9 +292,14 @@ void goro_waitgroup_add(goro_waitgroup *w, int delta)
 		release_waiters(wg, s);
 }
 
+void goro_waitgroup_add(goro_waitgroup *wg, int delta)
+{
+	add((struct waitgroup *)wg, delta);
+}
+
 void goro_waitgroup_done(goro_waitgroup *wg)
 {
-	goro_waitgroup_add(wg, -1);
+	add((struct waitgroup *)wg, -1);
 }
 
 /* ------------------------------------------------------------------- wait */
