@@ -298,16 +298,22 @@ static inline uint64_t id_take(struct p *pp)
 	return likely(pp && pp->id_next != pp->id_end) ? pp->id_next++ : id_take_slow(pp);
 }
 
-/* fn, arg and what differs from the default are set; gp is nobody else's yet. */
-static inline __attribute__((always_inline)) void launch(struct m *mp, struct g *gp, void *caller)
+static inline void prepare(struct g *gp, uint64_t id, uint64_t parent_id, void *caller)
 {
-	struct p *pp = mp->p;
-
-	gp->id = id_take(pp);
-	gp->parent_id = mp->curg ? mp->curg->id : 0;	/* plain threads have none */
+	gp->id = id;
+	gp->parent_id = parent_id;
 	gp->created_at = caller;
 	context_make(&gp->context, gp->stack_hi);
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
+}
+
+/* fn, arg and what differs from the default are set; gp is nobody else's yet. */
+static void launch(struct m *mp, struct g *gp, void *caller)
+{
+	struct p *pp = mp->p;
+
+	/* plain threads have no id */
+	prepare(gp, id_take(pp), mp->curg ? mp->curg->id : 0, caller);
 	if (likely(pp)) {
 		latency_ready(pp, gp);
 		count_up(&pp->count.created, 1);
@@ -330,20 +336,16 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	launch(mp, gp, caller);
 }
 
-/* Behind the go macro. Here, so that all of it is one function. */
-int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,
-               uintptr_t e, uintptr_t f)
-{
-	struct m *mp = rt_enter();
-	struct g *gp;
+/*
+ * Behind the go macro. What a start mostly is goes without a call, and with all calls at
+ * the ends of others the arguments need not be put aside either. Whatever is not
+ * as usual is left to those below, before anything is done or after all but that.
+ */
+#define ARGS      uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f
+#define PASS_ARGS a, b, c, d, e, f
 
-	if (unlikely(!fn))
-		panic_misuse("go of nil func value");
-	gp = get(mp, stack_default_class);
-	if (unlikely(!gp)) {
-		rt_exit(mp);
-		return -ENOMEM;
-	}
+static inline __attribute__((always_inline)) void set_call(struct g *gp, void (*fn)(void), ARGS)
+{
 	gp->fn = fn;
 	gp->arg[0] = a;
 	gp->arg[1] = b;
@@ -351,10 +353,78 @@ int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c, uintptr_
 	gp->arg[3] = d;
 	gp->arg[4] = e;
 	gp->arg[5] = f;
-	launch(mp, gp, __builtin_return_address(0));
+}
+
+static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void (*fn)(void), ARGS)
+{
+	struct g *gp;
+
+	if (unlikely(!fn))
+		panic_misuse("go of nil func value");
+	gp = get(mp, stack_default_class);
+	if (gp) {
+		set_call(gp, fn, PASS_ARGS);
+		launch(mp, gp, caller);
+	}
+	rt_exit(mp);
+	return gp ? 0 : -ENOMEM;
+}
+
+static __attribute__((noinline)) int start_enter_slow(struct m *mp, void *caller, void (*fn)(void), ARGS)
+{
+	return start_slow(rt_enter_slow(mp), caller, fn, PASS_ARGS);
+}
+
+/* gp is whole; the P's queue is full. */
+static __attribute__((noinline)) int start_overflow(struct m *mp, struct g *gp)
+{
+	runq_put_started_slow(mp->p, gp);
+	wake();
 	rt_exit(mp);
 	return 0;
 }
+
+static __attribute__((noinline)) int start_wake(struct m *mp)
+{
+	wake_slow();
+	rt_exit(mp);
+	return 0;
+}
+
+static __attribute__((noinline)) int start_exit_slow(struct m *mp)
+{
+	rt_exit_slow(mp);
+	return 0;
+}
+
+int goro_start(void (*fn)(void), ARGS)
+{
+	void *caller = __builtin_return_address(0);
+	struct m *mp = m_self();
+	struct p *pp;
+	struct g *gp;
+
+	if (unlikely(!rt_try_enter(mp)))
+		return start_enter_slow(mp, caller, fn, PASS_ARGS);
+	pp = mp->p;
+	if (unlikely(!pp || !fn || pp->gfree_n == 0 || pp->id_next == pp->id_end || pp->latency_in == 1))
+		return start_slow(mp, caller, fn, PASS_ARGS);
+	gp = pp->gfree[--pp->gfree_n];
+	set_call(gp, fn, PASS_ARGS);
+	prepare(gp, pp->id_next++, mp->curg->id, caller);
+	latency_ready(pp, gp);
+	count_up(&pp->count.created, 1);
+	if (unlikely(!deque_push(&pp->started, gp)))
+		return start_overflow(mp, gp);
+	if (unlikely(wake_wanted()))
+		return start_wake(mp);
+	if (unlikely(!rt_try_exit(mp)))
+		return start_exit_slow(mp);
+	return 0;
+}
+
+#undef ARGS
+#undef PASS_ARGS
 
 static bool launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller, bool internal)
 {

@@ -109,7 +109,7 @@ static inline bool all_idle(void)
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
  * for it. Call after the work is where others can find it. */
 void wake_slow(void);
-static inline void wake(void)
+static inline bool wake_wanted(void)
 {
 	/* Two threads, each with a store and then a load, and a barrier in between that the
 	 * second one makes both of them pass: so one of them sees the other.
@@ -124,9 +124,13 @@ static inline void wake(void)
 	if (unlikely(!os_membarrier_works))
 		fence_seqcst();
 	compiler_barrier();
-	if (!p_to_spare() || load_relaxed(&sched.spinning) != 0)
-		return;
-	wake_slow();
+	return p_to_spare() && load_relaxed(&sched.spinning) == 0;
+}
+
+static inline void wake(void)
+{
+	if (wake_wanted())
+		wake_slow();
 }
 
 /* ---- p.c */
