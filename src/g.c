@@ -454,8 +454,7 @@ bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
 
 void g_ended(struct m *mp, struct g *gp)
 {
-	store_relaxed(&gp->status, G_DEAD);
-	store_relaxed(&gp->stack_hi, (char *)gp);
+	g_set_dead(gp);
 	put(mp, gp);
 }
 

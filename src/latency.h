@@ -29,7 +29,7 @@ static inline void latency_ready(struct p *pp, struct g *gp)
 }
 
 /* A runnable gp is about to run on pp: counts it if it was timed. Owner P only. */
-static inline void latency_run(struct p *pp, struct g *gp)
+static inline __attribute__((always_inline)) void latency_run(struct p *pp, struct g *gp)
 {
 	if (__builtin_expect(load_relaxed(&gp->status) == G_RUNNABLE_TIMED, 0))
 		latency_record(pp, gp);

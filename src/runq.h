@@ -154,7 +154,7 @@ static inline bool deque_push(struct deque *d, struct g *gp)
 struct g *deque_pop_contended(struct deque *d, uint16_t t);
 
 /* Owner only. */
-static inline struct g *deque_pop_newest(struct deque *d)
+static inline __attribute__((always_inline)) struct g *deque_pop_newest(struct deque *d)
 {
 	uint64_t w = load_relaxed(&d->word);
 	uint16_t t = (uint16_t)(d->tail - 1);
@@ -252,7 +252,7 @@ static inline void runq_put_woken(struct p *pp, struct g *gp)
 }
 
 /* The owner's change of runnext; what was there. */
-static inline struct g *swap_next(struct p *pp, struct g *gp)
+static inline __attribute__((always_inline)) struct g *swap_next(struct p *pp, struct g *gp)
 {
 	if (runq_alone()) {
 		struct g *old = load_relaxed(&pp->runnext);

@@ -221,7 +221,6 @@ void sysmon_somebody_waits(void);
 
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
 void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
-void g_ended(struct m *mp, struct g *gp);	/* .. which it has just left for good */
 void g_launch(struct m *mp, struct g *gp, void *caller);
 /* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);

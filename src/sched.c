@@ -14,8 +14,9 @@
  * that the goroutine now waits on, queueing it, or recycling a dead one, cannot
  * happen before the switch: another M could take the goroutine up while it is
  * still running here. It is left in the M (after_fn) and is the first thing that
- * the new context does. Rest first, publish second. Only one that yields is queued
- * before, and whoever takes it up waits until it is at rest.
+ * the new context does. Rest first, publish second. Two are queued before: one that
+ * yields, and whoever takes it up waits until it is at rest; and one that has ended, where
+ * nobody but this thread takes it up (g_ended_before_rest).
  *
  * Finding work
  *
@@ -38,6 +39,7 @@
 #include <goro.h>
 
 #include "fd.h"
+#include "g.h"
 #include "latency.h"
 #include "linger.h"
 #include "netpoll.h"
@@ -79,7 +81,7 @@ static __attribute__((noinline, cold)) void wait_for_rest(struct g *gp)
 		os_relax(i);
 }
 
-static inline void set_running(struct m *mp, struct g *gp, bool inherit)
+static inline __attribute__((always_inline)) void set_running(struct m *mp, struct g *gp, bool inherit)
 {
 	struct p *pp = mp->p;
 
@@ -254,12 +256,14 @@ _Noreturn __attribute__((used)) void sched_exit(struct m *mp)
 	struct g *gp = mp->curg, *next = NULL;
 	bool inherit = false;
 
-	mp->after_fn = g_ended;
-	mp->after_g = gp;
 	if (timers_turn(mp))
 		see_to_due(mp);
 	if (likely(!mp->ending) && !(heed() && goes_to_loop()))
 		next = pick_local(mp, &inherit);
+	if (unlikely(!g_ended_before_rest(mp->p, gp))) {
+		mp->after_fn = g_ended;
+		mp->after_g = gp;
+	}
 	if (likely(next)) {
 		set_running(mp, next, inherit);
 		tool_switch_start(NULL, &next->tool);
