@@ -20,12 +20,12 @@
 #include "fd_ring.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "debug.h"
 #include "runtime.h"
 #include "sys.h"
+#include "uring_queues.h"
 
 /* At the most: a descriptor and 12 KiB each. */
 #define RINGS 16
@@ -40,13 +40,7 @@ struct fd_ring {
 	_Alignas(CACHE_LINE)
 	uint32_t busy;		/* atomic; the rest belongs to who set it */
 	bool made;
-	int fd;
-
-	/* Shared with the kernel. */
-	struct io_uring_sqe *sqes;
-	uint32_t *sq_head, *sq_tail, sq_mask;
-	struct io_uring_cqe *cqes;
-	uint32_t *cq_head, *cq_tail, cq_mask;
+	struct uring_queues q;
 };
 
 static struct fd_ring rings[RINGS];
@@ -55,59 +49,11 @@ static uint32_t refused;	/* there are none, or no more; atomic */
 
 /* ------------------------------------------------------------------- set-up */
 
-static void *map(const struct fd_ring *r, size_t n, uint64_t off)
-{
-	long p = sys6(SYS_mmap, 0, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, off);
-
-	return p < 0 && p > -4096 ? NULL : (void *)p;
-}
-
-static void unmap(void *p, size_t n)
-{
-	if (p)
-		sys2(SYS_munmap, p, n);
-}
-
-/* All of them or none: a mapping keeps the ring in the kernel, whose descriptor is closed. */
-static bool map_queues(struct fd_ring *r, const struct io_uring_params *p)
-{
-	size_t sq_bytes = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-	size_t cq_bytes = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-	size_t sqes_bytes = p->sq_entries * sizeof(struct io_uring_sqe);
-	char *sq = map(r, sq_bytes, IORING_OFF_SQ_RING), *cq = map(r, cq_bytes, IORING_OFF_CQ_RING);
-
-	r->sqes = map(r, sqes_bytes, IORING_OFF_SQES);
-	if (!sq || !cq || !r->sqes) {
-		unmap(sq, sq_bytes);
-		unmap(cq, cq_bytes);
-		unmap(r->sqes, sqes_bytes);
-		return false;
-	}
-	r->sq_head = (uint32_t *)(sq + p->sq_off.head);
-	r->sq_tail = (uint32_t *)(sq + p->sq_off.tail);
-	r->sq_mask = p->sq_entries - 1;
-	r->cqes = (struct io_uring_cqe *)(cq + p->cq_off.cqes);
-	r->cq_head = (uint32_t *)(cq + p->cq_off.head);
-	r->cq_tail = (uint32_t *)(cq + p->cq_off.tail);
-	r->cq_mask = p->cq_entries - 1;
-	for (uint32_t i = 0; i < p->sq_entries; i++)
-		((uint32_t *)(sq + p->sq_off.array))[i] = i;
-	return true;
-}
-
 static bool ring_open(struct fd_ring *r)
 {
 	struct io_uring_params p = { .flags = 0 };
 
-	if (debug.nouring)
-		return false;
-	r->fd = (int)sys2(SYS_io_uring_setup, FD_RING_MAX, &p);
-	if (r->fd < 0)
-		return false;
-	if ((p.features & FEATURES) == FEATURES && map_queues(r, &p))
-		return true;
-	sys1(SYS_close, r->fd);
-	return false;
+	return !debug.nouring && uring_queues_open(&r->q, FD_RING_MAX, &p, FEATURES) == 0;
 }
 
 bool fd_ring_wanted(void)
@@ -143,41 +89,41 @@ void fd_ring_put(struct fd_ring *r)
 
 struct io_uring_sqe *fd_ring_call(const struct fd_ring *r, uint32_t i)
 {
-	return &r->sqes[(*r->sq_tail + i) & r->sq_mask];
+	return &r->q.sqes[(*r->q.sq_tail + i) & r->q.sq_mask];
 }
 
 /* Hands the results out that are there; how many there were. */
 static uint32_t hand_out(struct fd_ring *r, fd_ring_done *done)
 {
-	uint32_t head = *r->cq_head, n = 0;
+	uint32_t head = *r->q.cq_head, n = 0;
 
 	/* acquire: the completions; pairs with the kernel's release */
-	for (; head != load_acquire(r->cq_tail); head++, n++) {
-		const struct io_uring_cqe *c = &r->cqes[head & r->cq_mask];
+	for (; head != load_acquire(r->q.cq_tail); head++, n++) {
+		const struct io_uring_cqe *c = &r->q.cqes[head & r->q.cq_mask];
 
 		done((struct g *)(uintptr_t)c->user_data, c->res);
 	}
 	/* release: we have read them; pairs with the kernel's acquire */
-	store_release(r->cq_head, head);
+	store_release(r->q.cq_head, head);
 	return n;
 }
 
 uint32_t fd_ring_run(struct fd_ring *r, uint32_t n, fd_ring_done *done)
 {
-	uint32_t tail = *r->sq_tail, seen;
+	uint32_t tail = *r->q.sq_tail, seen;
 	long e;
 
 	/* release: the entries; pairs with the kernel's acquire */
-	store_release(r->sq_tail, tail + n);
-	e = sys6(SYS_io_uring_enter, r->fd, n, 0, 0, NULL, 0);
+	store_release(r->q.sq_tail, tail + n);
+	e = sys6(SYS_io_uring_enter, r->q.fd, n, 0, 0, NULL, 0);
 	/* What the kernel has not taken now it must not take next time: the goroutines
 	 * will have gone on. acquire: it has read the others. */
-	n = load_acquire(r->sq_head) - tail;
-	store_release(r->sq_tail, tail + n);
+	n = load_acquire(r->q.sq_head) - tail;
+	store_release(r->q.sq_tail, tail + n);
 	if (unlikely(e < 0 && e != -EINTR && e != -EAGAIN && e != -EBUSY))
 		store_relaxed(&refused, 1);	/* and not closed: the number may be another file's by now */
 	for (seen = hand_out(r, done); unlikely(seen < n); seen += hand_out(r, done))
-		sys6(SYS_io_uring_enter, r->fd, 0, n - seen, IORING_ENTER_GETEVENTS, NULL, 0);
+		sys6(SYS_io_uring_enter, r->q.fd, 0, n - seen, IORING_ENTER_GETEVENTS, NULL, 0);
 	return n;
 }
 

@@ -50,13 +50,13 @@
 #include <goro.h>
 #include <linux/io_uring.h>
 #include <linux/time_types.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "debug.h"
 #include "netpoll.h"
 #include "runtime.h"
 #include "syscall_raw.h"
+#include "uring_queues.h"
 
 #ifndef IORING_ASYNC_CANCEL_ALL
 #define IORING_ASYNC_CANCEL_ALL (1U << 0)
@@ -71,51 +71,11 @@ enum { RING_NEW, RING_ON, RING_OFF };
 static struct {
 	struct lock lock;	/* of both queues */
 	uint32_t state;		/* RING_; atomic */
-	int fd;
-
-	/* Shared with the kernel. */
-	struct io_uring_sqe *sqes;
-	uint32_t *sq_head, *sq_tail, *sq_flags, *sq_array, sq_mask, sq_entries;
-	struct io_uring_cqe *cqes;
-	uint32_t *cq_head, *cq_tail, cq_mask, cq_entries;
-
+	struct uring_queues q;
 	uint32_t in_flight;	/* under lock */
-} ring = { .lock = LOCK_INIT(RANK_URING), .fd = -1 };
+} ring = { .lock = LOCK_INIT(RANK_URING) };
 
 /* ------------------------------------------------------------------- set-up */
-
-static void *map_ring(size_t n, uint64_t off)
-{
-	long p = syscall_raw(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
-	                     MAP_SHARED | MAP_POPULATE, ring.fd, (long)off);
-
-	return p < 0 && p > -4096 ? NULL : (void *)p;
-}
-
-static bool map_queues(const struct io_uring_params *p)
-{
-	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-	size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-	char *sq_at = map_ring(sq, IORING_OFF_SQ_RING), *cq_at = map_ring(cq, IORING_OFF_CQ_RING);
-
-	ring.sqes = map_ring(p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
-	if (!sq_at || !cq_at || !ring.sqes)
-		return false;	/* too rare to unmap what was mapped */
-	ring.sq_head = (uint32_t *)(sq_at + p->sq_off.head);
-	ring.sq_tail = (uint32_t *)(sq_at + p->sq_off.tail);
-	ring.sq_flags = (uint32_t *)(sq_at + p->sq_off.flags);
-	ring.sq_array = (uint32_t *)(sq_at + p->sq_off.array);
-	ring.sq_mask = p->sq_entries - 1;
-	ring.sq_entries = p->sq_entries;
-	ring.cqes = (struct io_uring_cqe *)(cq_at + p->cq_off.cqes);
-	ring.cq_head = (uint32_t *)(cq_at + p->cq_off.head);
-	ring.cq_tail = (uint32_t *)(cq_at + p->cq_off.tail);
-	ring.cq_mask = p->cq_entries - 1;
-	ring.cq_entries = p->cq_entries;
-	for (uint32_t i = 0; i < p->sq_entries; i++)
-		ring.sq_array[i] = i;
-	return true;
-}
 
 /* 0 or -errno. */
 static int ring_open(void)
@@ -128,16 +88,13 @@ static int ring_open(void)
 
 	int r = debug.nouring ? -ENOSYS : netpoll_start();
 
+	if (r >= 0)
+		r = uring_queues_open(&ring.q, URING_SQ_ENTRIES, &p, FEATURES);
 	if (r < 0)
 		return r;
-	ring.fd = (int)syscall_raw(SYS_io_uring_setup, URING_SQ_ENTRIES, (long)&p, 0, 0, 0, 0);
-	if (ring.fd < 0)
-		return ring.fd;
-	r = (p.features & FEATURES) != FEATURES ? -ENOSYS : map_queues(&p) ? 0 : -ENOMEM;
-	if (r == 0)
-		r = netpoll_add(ring.fd, URING_TAG, NETPOLL_READ);
+	r = netpoll_add(ring.q.fd, URING_TAG, NETPOLL_READ);
 	if (r < 0)
-		syscall_raw(SYS_close, ring.fd, 0, 0, 0, 0, 0);
+		uring_queues_close(&ring.q);
 	return r;
 }
 
@@ -183,15 +140,15 @@ bool uring_works(void)
 static bool room_for(uint32_t n)
 {
 	/* acquire: the kernel has read the entries; pairs with its release */
-	uint32_t used = *ring.sq_tail - load_acquire(ring.sq_head);
+	uint32_t used = *ring.q.sq_tail - load_acquire(ring.q.sq_head);
 
-	return used + n <= ring.sq_entries && ring.in_flight + n <= ring.cq_entries;
+	return used + n <= ring.q.sq_entries && ring.in_flight + n <= ring.q.cq_entries;
 }
 
 /* Lock held. The i-th entry from the tail, zeroed. */
 static struct io_uring_sqe *entry(uint32_t i)
 {
-	struct io_uring_sqe *e = &ring.sqes[(*ring.sq_tail + i) & ring.sq_mask];
+	struct io_uring_sqe *e = &ring.q.sqes[(*ring.q.sq_tail + i) & ring.q.sq_mask];
 
 	*e = (struct io_uring_sqe){ .fd = -1 };
 	return e;
@@ -205,12 +162,12 @@ static void publish_unlock(uint32_t n)
 
 	ring.in_flight += n;
 	/* release: the entries; pairs with the kernel's acquire */
-	store_release(ring.sq_tail, *ring.sq_tail + n);
+	store_release(ring.q.sq_tail, *ring.q.sq_tail + n);
 	fence_seqcst();
-	asleep = load_relaxed(ring.sq_flags) & IORING_SQ_NEED_WAKEUP;
+	asleep = load_relaxed(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
 	lock_release(&ring.lock);
 	if (asleep)
-		syscall_raw(SYS_io_uring_enter, ring.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
+		syscall_raw(SYS_io_uring_enter, ring.q.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
 }
 
 static void fill(struct io_uring_sqe *e, const struct uring_op *op, struct g *gp)
@@ -320,11 +277,11 @@ void uring_event(struct ready_list *list)
 	uint32_t head;
 
 	lock_acquire(&ring.lock);
-	head = *ring.cq_head;
+	head = *ring.q.cq_head;
 	/* acquire: the completions; pairs with the kernel's release. After the last
 	 * look another one makes another event. */
-	while (head != load_acquire(ring.cq_tail)) {
-		const struct io_uring_cqe *c = &ring.cqes[head & ring.cq_mask];
+	while (head != load_acquire(ring.q.cq_tail)) {
+		const struct io_uring_cqe *c = &ring.q.cqes[head & ring.q.cq_mask];
 		struct g *gp = (struct g *)(uintptr_t)c->user_data;
 
 		if (gp) {
@@ -334,7 +291,7 @@ void uring_event(struct ready_list *list)
 		head++;
 		ring.in_flight--;
 		/* release: we have read it; pairs with the kernel's acquire */
-		store_release(ring.cq_head, head);
+		store_release(ring.q.cq_head, head);
 	}
 	lock_release(&ring.lock);
 }
