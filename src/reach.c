@@ -390,7 +390,7 @@ static void visit_memory(struct reach *r, const void *lo, const void *hi)
 /* One at rest: its stack, and what it keeps elsewhere. */
 static void visit_rest(struct reach *r, const struct g *gp)
 {
-	visit(r, (const uintptr_t *)&gp->context.bp, 1);
+	visit(r, (const uintptr_t *)&gp->context.fp, 1);
 	if (gp->context.pc == (void *)context_entry)
 		visit(r, gp->arg, G_ARGS);	/* not begun yet */
 	visit_memory(r, (const char *)gp->context.sp - RED_ZONE_BYTES, gp);
@@ -443,7 +443,7 @@ static TOOL_RACY void visit_running(struct reach *r, const struct g *gp, const s
 	struct unwind_regs regs;
 
 	/* On its way to rest, or from there, its thread may be on another stack. */
-	visit(r, (const uintptr_t *)&gp->context.bp, 1);
+	visit(r, (const uintptr_t *)&gp->context.fp, 1);
 	if (gp == r->self) {
 		sp = r->self_regs.reg[UNWIND_SP];
 	} else if (stopped) {

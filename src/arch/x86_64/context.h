@@ -30,11 +30,11 @@
 #include <stdint.h>
 
 struct context {
-	void *sp, *bp, *pc;
+	void *sp, *fp, *pc;
 	uint32_t mxcsr;
 	uint16_t fpucw;
 };
-_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, bp) == 8 &&
+_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, fp) == 8 &&
                offsetof(struct context, pc) == 16 && offsetof(struct context, mxcsr) == 24 &&
                offsetof(struct context, fpucw) == 28, "the asm below has these offsets");
 
@@ -95,7 +95,7 @@ void context_entry(void);
 static inline void context_make(struct context *c, void *top)
 {
 	c->sp = top;
-	c->bp = NULL;		/* ends frame-pointer chains */
+	c->fp = NULL;		/* ends frame-pointer chains */
 	c->pc = (void *)context_entry;
 	c->mxcsr = 0x1f80;	/* the state a program starts with */
 	c->fpucw = 0x037f;

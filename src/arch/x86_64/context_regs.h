@@ -12,7 +12,7 @@
 static inline void context_regs(struct unwind_regs *regs, const struct context *c)
 {
 	regs->valid = 0;
-	unwind_regs_set(regs, UNWIND_RBP, (uintptr_t)c->bp);
+	unwind_regs_set(regs, UNWIND_RBP, (uintptr_t)c->fp);
 	unwind_regs_set(regs, UNWIND_RSP, (uintptr_t)c->sp);
 	unwind_regs_set(regs, UNWIND_RIP, (uintptr_t)c->pc);
 }
