@@ -72,7 +72,11 @@
  * so much. */
 #define TIMERS_MANY    64
 #define TIMERS_DENSE   8
-#define TIMER_SLACK_NS 170000
+#define TIMER_SLACK_NS 190000
+/* If so many such sleeps, less half of them for one that does not, come at a beat, the clock is
+ * set ahead for the next: beat.c. */
+#define BEAT_STEADY     8
+#define BEAT_STEADY_MAX 32
 /* .. and sysmon looks this often whether they are run at all. */
 #define SYSMON_DENSE_NS 1000000
 

@@ -29,6 +29,7 @@
  * computes, and leave both there for milliseconds. It prefers the CPU on which a thread
  * slept, so one that went to sleep on this CPU is woken, if there is one among the first few.
  */
+#include "beat.h"
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
@@ -274,7 +275,7 @@ static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct net
 /* How long the keeper may sleep; -1: without a limit. */
 static int64_t keeper_limit(void)
 {
-	int64_t until = TIMER_NEVER, earliest, now;
+	int64_t until = TIMER_NEVER, earliest, slack, now;
 
 	if (load_seqcst(&sched.idle_p_n) == 0)
 		return -1;
@@ -285,9 +286,10 @@ static int64_t keeper_limit(void)
 	} while (timers_earliest() < until);
 	if (until == TIMER_NEVER)
 		return -1;
-	now = os_now();
-	until += timers_slack(until);
+	slack = timers_slack(until);
+	until = beat_sleep_until(until + slack, slack);
 	sysmon_put_off();
+	now = os_now();
 	return until > now ? until - now : 0;
 }
 

@@ -20,8 +20,8 @@
  * Where there are many, and they come so close to each other that each would cost
  * a sleep and a wake of a thread, several times what it costs to run it, they are taken
  * together: if TIMERS_DENSE of them are due within TIMER_SLACK_NS of the next, whoever
- * sleeps until the next (idle.c, sysmon.c) sleeps that much longer, and no timer is late by
- * more because of it. That is looked up in the heaps, not guessed from what was: a few
+ * sleeps until the next (idle.c, sysmon.c) sleeps up to that much longer, and no timer is late by
+ * more because of it. (The clock is set ahead for such sleeps: beat.c.) That is looked up in the heaps, not guessed from what was: a few
  * short sleeps beside many long ones are as precise as if they were alone. And those whom
  * they make ready are run by the thread that did it, which wakes no other for them: if they
  * take long, the next timers will be due and not be run, and sysmon sees that.
