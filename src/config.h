@@ -336,6 +336,10 @@
 /* What the strings or the stacks of a generation may take. */
 #define TRACE_TABLE_BYTES (64 << 20)
 
+/* Of many who wait for one wait group, so many are fetched at once: as many misses as a CPU has
+ * under way, about. */
+#define WAITED_AHEAD 8
+
 #define CACHE_LINE 64
 
 /* Where in their pages Ps and Ms lie. The tops of stacks, with their Gs, are in the bytes from

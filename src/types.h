@@ -462,6 +462,10 @@ struct p {
 
 	struct posts posts;
 
+	/* Who last began to wait for a wait group, beside others: see waitgroup.c. */
+	uint32_t waited_n;
+	struct waiter *waited[WAITED_AHEAD];
+
 	struct g *gfree[P_GFREE_MAX];	/* dead goroutines of the default size, oldest first */
 };
 

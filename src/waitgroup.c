@@ -37,6 +37,10 @@
  *	- A plain thread is none: its waking takes as long as a hundred others'. Nor is who is
  *	  locked to its thread.
  *	- Others find the carrier where they find work: they steal it like anybody.
+ *	- The list has to be followed from one to the next. So each waiter also knows who began to
+ *	  wait a few before it on the same P, and those who go through the list fetch that one
+ *	  ahead. It is never looked at: by then it may have gone on, and ended. (Guessed
+ *	  from the distances of the last ones, it was wrong where two Ps had made the list.)
  *
  * Misuse is reported where it is noticed, as in Go; not all of it is.
  */
@@ -155,14 +159,10 @@ static void ready_few(struct m *mp, struct waiter *w)
 #define BATCH   (GORO_RUNQ_CAP / 2)
 #define CARRIER (BATCH / 2)
 #define MANY    (GORO_RUNQ_CAP + 1)
-/* As many misses as a CPU has under way, about. */
-#define AHEAD   8
-
 /* Of a list, from first on, and of those who have yet to come. */
 struct rest {
 	struct waiter *first;
 	uint32_t n;
-	uintptr_t step;		/* from one to who comes AHEAD after it, about */
 };
 
 /* In the waiter of one of many; prev of the others is the waiter itself. */
@@ -170,12 +170,11 @@ static inline void rest_give(struct waiter *w, const struct rest *r)
 {
 	w->prev = r->first;
 	w->index = (int)r->n;
-	w->elem = (void *)r->step;
 }
 
 static inline struct rest rest_of(const struct waiter *w)
 {
-	return (struct rest){ w->prev, (uint32_t)w->index, (uintptr_t)w->elem };
+	return (struct rest){ w->prev, (uint32_t)w->index };
 }
 
 static inline bool can_carry(const struct g *gp)
@@ -183,28 +182,24 @@ static inline bool can_carry(const struct g *gp)
 	return !gp->is_foreign && !gp->locked_m;
 }
 
-/* Those who were started one after the other lie one after the other, and mostly wait so: who
- * comes AHEAD after this one is as far from it as it is from who came AHEAD before it. */
-static inline void fetch_guess(const struct waiter *w, uintptr_t step)
+/* Who comes WAITED_AHEAD after this one, or somewhat more: see note_before. */
+static inline void fetch_ahead(const struct waiter *w)
 {
-	uintptr_t guess = (uintptr_t)w + step;
+	const char *ahead = w->elem;
 
-	__builtin_prefetch((void *)guess, 1);
-	__builtin_prefetch((void *)(guess - offsetof(struct g, waiter)), 1);
+	__builtin_prefetch(ahead, 1);
+	__builtin_prefetch(ahead - offsetof(struct g, waiter), 1);
 }
 
 /* Goes past a batch, or as far as it takes to find a carrier, who is returned; NULL: all are
  * past, there is nothing to carry. */
 static struct waiter *pass_batch(struct rest *r)
 {
-	struct waiter *w = r->first, *carrier = NULL, *before[AHEAD];
+	struct waiter *w = r->first, *carrier = NULL;
 	uint32_t i = 0;
 
 	for (; w && (i < BATCH || !carrier); i++, w = w->next) {
-		if (i >= AHEAD)
-			r->step = (uintptr_t)w - (uintptr_t)before[i % AHEAD];
-		before[i % AHEAD] = w;
-		fetch_guess(w, r->step);
+		fetch_ahead(w);
 		w->prev = w;
 		if (i >= CARRIER && !carrier && can_carry(w->gp))
 			carrier = w;
@@ -248,7 +243,7 @@ static __attribute__((noinline)) void release_several(struct m *mp, struct waitg
 	if (likely(n < MANY) || trace_on())
 		ready_few(mp, take_waiters(wg, n));
 	else
-		release_many(mp, wg, (struct rest){ take_list(wg), n, 0 });
+		release_many(mp, wg, (struct rest){ take_list(wg), n });
 }
 
 /* The counter is zero in s, and there are waiters. */
@@ -316,11 +311,23 @@ static bool count_in(struct waitgroup *wg)
 	return false;
 }
 
+/* Who began to wait a few before w on this P comes as many after w in the list, if they wait for
+ * the same. The only waiter of all does not need it. */
+static inline void note_before(struct p *pp, struct waiter *w)
+{
+	struct waiter **at = &pp->waited[pp->waited_n++ % WAITED_AHEAD];
+
+	w->elem = *at;
+	*at = w;
+}
+
 /* False if there is a note instead of a list: then there is nothing to wait for. */
-static bool enlist(struct waitgroup *wg, struct waiter *w)
+static bool enlist(struct m *mp, struct waitgroup *wg, struct waiter *w)
 {
 	uintptr_t list = load_acquire(&wg->list), new;
 
+	if (list != 0 && likely(mp->p))
+		note_before(mp->p, w);
 	do {
 		w->next = (struct waiter *)list;
 		new = is_note(list) ? note_for(note_count(list) - 1) : (uintptr_t)w;
@@ -336,7 +343,7 @@ static void commit(struct m *mp, struct g *gp)
 
 	gp->waiter.ok = count_in(wg);
 	linger();
-	if (unlikely(!gp->waiter.ok) || unlikely(!enlist(wg, &gp->waiter)))
+	if (unlikely(!gp->waiter.ok) || unlikely(!enlist(mp, wg, &gp->waiter)))
 		g_ready(mp, gp);
 }
 
