@@ -19,6 +19,10 @@
 
 #define CONNS 24
 
+/* Of those who come through a gate together, most are in the P's own queue: not so where
+ * that holds four, and who is first may find too few there to wait for. */
+#define QUEUE_HOLDS_ALL (GORO_RUNQ_CAP >= CONNS)
+
 static int near[CONNS], far[CONNS];
 static int busy;		/* goroutines of the test's that have not ended */
 
@@ -372,7 +376,7 @@ static void errors(void)
 
 	warm_up();
 	before = posted();
-	for (int k = 0; k < 20 || (posted() == before && k < 2000); k++) {
+	for (int k = 0; k < 20 || (posted() == before && QUEUE_HOLDS_ALL && k < 2000); k++) {
 		connect_all();
 		for (int i = 0; i < CONNS; i++) {
 			CHECK_EQ(setsockopt(far[i], SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
@@ -384,7 +388,7 @@ static void errors(void)
 		for (int i = 0; i < CONNS; i++)
 			CHECK_EQ(goro_close(near[i]), 0);
 	}
-	CHECK(posted() > before);
+	CHECK(posted() > before || !QUEUE_HOLDS_ALL);
 }
 
 TEST(an_error_is_told_to_who_wrote) { in_runtime(errors, "post=1"); }
@@ -528,7 +532,7 @@ static void writes_go_out(enum keeps_busy others)
 		slow += took[k] > BUSY_NS;
 	CHECK(slow <= ROUNDS / 2);
 	if (getenv("GORO_MAXPROCS") && atoi(getenv("GORO_MAXPROCS")) == 1 && others == COMPUTES)
-		CHECK(late() > late_before);
+		CHECK(late() > late_before || !QUEUE_HOLDS_ALL);
 }
 
 TEST(others_who_compute_are_not_waited_for) { writes_go_out(COMPUTES); }
