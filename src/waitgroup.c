@@ -185,10 +185,10 @@ static inline bool can_carry(const struct g *gp)
 /* Who comes WAITED_AHEAD after this one, or somewhat more: see note_before. */
 static inline void fetch_ahead(const struct waiter *w)
 {
-	const char *ahead = w->elem;
+	uintptr_t ahead = (uintptr_t)w->elem;	/* or 0 */
 
-	__builtin_prefetch(ahead, 1);
-	__builtin_prefetch(ahead - offsetof(struct g, waiter), 1);
+	__builtin_prefetch((void *)ahead, 1);
+	__builtin_prefetch((void *)(ahead - offsetof(struct g, waiter)), 1);
 }
 
 /* Goes past a batch, or as far as it takes to find a carrier, who is returned; NULL: all are
