@@ -6,7 +6,7 @@
  * interest yet. So a large heap keeps what comes soon (timer.c), and sleeps that end later
  * lie here, in no order, until their time comes near.
  *
- * Time is cut into units of 4 ms. A unit's entries lie in the place that the unit's lowest
+ * Time is cut into units of 1 ms. A unit's entries lie in the place that the unit's lowest
  * bits say, together with those of the units a round of places (4.3 s) before and after
  * it. What matters of a place is the time of its first entry; a tree over the places, each
  * node the lesser of its two, has the first of all at its root. When that comes near, its
@@ -28,7 +28,6 @@
 #include "throw.h"
 #include "timer.h"
 
-#define PLACES          1024
 #define CHUNKS_TOGETHER 64
 
 struct far_chunk {
@@ -39,8 +38,8 @@ struct far_chunk {
 _Static_assert(sizeof(struct far_chunk) == 1024, "timer_far: a KiB");
 
 struct timer_far {
-	int64_t first[2 * PLACES];	/* of place i at PLACES + i; of two nodes, the root at 1 */
-	struct far_chunk *place[PLACES];
+	int64_t first[2 * FAR_PLACES];	/* of place i at FAR_PLACES + i; of two nodes, the root at 1 */
+	struct far_chunk *place[FAR_PLACES];
 	struct far_chunk *spare;
 };
 
@@ -48,7 +47,7 @@ struct timer_far *far_make(void)
 {
 	struct timer_far *f = mem_alloc(sizeof *f);
 
-	for (int i = 0; f && i < 2 * PLACES; i++)
+	for (int i = 0; f && i < 2 * FAR_PLACES; i++)
 		f->first[i] = TIMER_NEVER;
 	return f;
 }
@@ -80,7 +79,7 @@ static struct far_chunk *chunk_make(struct timer_far *f)
 
 static void set_first(struct timer_far *f, uint32_t place, int64_t when)
 {
-	uint32_t i = PLACES + place;
+	uint32_t i = FAR_PLACES + place;
 
 	f->first[i] = when;
 	for (i /= 2; i > 0; i /= 2)
@@ -96,7 +95,7 @@ int64_t far_first(const struct timer_far *f)
 
 static inline uint32_t place_of(int64_t when)
 {
-	return (uint32_t)far_unit(when) % PLACES;
+	return (uint32_t)far_unit(when) % FAR_PLACES;
 }
 
 bool far_put(struct timer_far *f, struct timer_entry e)
@@ -112,7 +111,7 @@ bool far_put(struct timer_far *f, struct timer_entry e)
 		f->place[place] = c;
 	}
 	c->entry[c->n++] = e;
-	if (e.when < f->first[PLACES + place])
+	if (e.when < f->first[FAR_PLACES + place])
 		set_first(f, place, e.when);
 	return true;
 }

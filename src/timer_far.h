@@ -15,8 +15,9 @@ struct timer_entry {
 	uintptr_t what;		/* a timer, or a goroutine that sleeps | SLEEP */
 };
 
-/* Times are looked at in units of 4 ms. */
-#define FAR_UNIT_BITS 22
+/* Times are looked at in units of 1 ms, and so many of these have places of their own. */
+#define FAR_UNIT_BITS 20
+#define FAR_PLACES    4096
 
 static inline int64_t far_unit(int64_t when)
 {

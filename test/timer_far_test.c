@@ -4,6 +4,7 @@
 #include <goro.h>
 #include <string.h>
 
+#include "os.h"
 #include "random.h"
 #include "test.h"
 #include "timer.h"
@@ -16,6 +17,12 @@
 static int64_t when[MAX];
 static int there;
 static int64_t unit_taken;
+
+static struct timer_far *make(void)
+{
+	os_init();
+	return far_make();
+}
 
 static void add(struct timer_far *f, int i, int64_t at)
 {
@@ -59,7 +66,7 @@ static void take(struct timer_far *f, int n)
 
 TEST(an_empty_one_has_no_first)
 {
-	struct timer_far *f = far_make();
+	struct timer_far *f = make();
 
 	CHECK_EQ(far_first(f), TIMER_NEVER);
 	add(f, 0, 5 * UNIT);
@@ -69,10 +76,10 @@ TEST(an_empty_one_has_no_first)
 
 TEST(those_a_round_apart_are_taken_one_after_the_other)
 {
-	struct timer_far *f = far_make();
+	struct timer_far *f = make();
 
 	for (int i = 0; i < 500; i++)
-		add(f, i, 7 * UNIT + (499 - i) * 1024 * UNIT + i);
+		add(f, i, 7 * UNIT + (499 - i) * FAR_PLACES * UNIT + i);
 	for (int i = 0; i < 500; i++)
 		take(f, 500);
 	CHECK_EQ(there, 0);
@@ -80,7 +87,7 @@ TEST(those_a_round_apart_are_taken_one_after_the_other)
 
 TEST(the_last_time_there_is_has_a_place)
 {
-	struct timer_far *f = far_make();
+	struct timer_far *f = make();
 
 	add(f, 0, TIMER_LAST);
 	add(f, 1, 1);
@@ -95,7 +102,7 @@ TEST(none_is_lost_or_out_of_order)
 	static const int64_t spread[] = { UNIT / 2, 20 * UNIT, 2000 * UNIT, 1000000 * UNIT };
 
 	for (int k = 0; k < 4; k++) {
-		struct timer_far *f = far_make();
+		struct timer_far *f = make();
 		uint64_t rng = 42 + (uint64_t)k;
 		int n = 0, all = k < 2 ? MAX : MAX / 20;
 
