@@ -12,6 +12,7 @@
 
 #include "await.h"
 #include "fd.h"
+#include "in_runtime.h"
 #include "linger.h"
 #include "net.h"
 #include "os.h"
@@ -67,22 +68,6 @@ static void ended(void)
 static void await_all(void)
 {
 	AWAIT(__atomic_load_n(&busy, __ATOMIC_ACQUIRE) == 0);
-}
-
-static void (*body)(void);
-
-static int body_main(int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	body();
-	return 0;
-}
-
-static void in_runtime(void (*f)(void), const char *debug_switch)
-{
-	setenv("GORO_DEBUG", debug_switch, 1);
-	body = f;
-	CHECK_EQ(goro_run(body_main, 0, NULL), 0);
 }
 
 /* All who wait at the gate come through it together, and run one after the other. */

@@ -17,6 +17,7 @@
 #include "await.h"
 #include "deadlock.h"
 #include "debug.h"
+#include "in_runtime.h"
 #include "temporary.h"
 #include "test.h"
 #include "uring.h"
@@ -362,27 +363,24 @@ static void deadlines(void)
 
 static void (*body)(void);
 
-static int body_main(int argc, char **argv)
+static void body_or_skip(void)
 {
-	(void)argc, (void)argv;
 	if (!ring_or_none())
 		SKIP("no io_uring here");
 	body();
-	return 0;
 }
 
 /* In this process, with the ring or without. */
-static void in_runtime(void (*f)(void), const char *debug_switch)
+static void each_way(void (*f)(void), const char *switches)
 {
-	setenv("GORO_DEBUG", debug_switch, 1);
 	body = f;
-	CHECK_EQ(goro_run(body_main, 0, NULL), 0);
+	in_runtime(body_or_skip, switches);
 }
 
 #define EACH_WAY(name)                                                      \
-	TEST(name) { in_runtime(name, ""); }                                 \
-	TEST(name##_by_ring) { in_runtime(name, "ringfirst=1"); }            \
-	TEST(name##_without_ring) { in_runtime(name, "nouring=1"); }
+	TEST(name) { each_way(name, ""); }                                 \
+	TEST(name##_by_ring) { each_way(name, "ringfirst=1"); }            \
+	TEST(name##_without_ring) { each_way(name, "nouring=1"); }
 
 EACH_WAY(write_and_read)
 EACH_WAY(vectors)
@@ -397,7 +395,7 @@ EACH_WAY(deadlines)
 
 TEST(it_can_be_switched_off)
 {
-	in_runtime(write_and_read, "nouring=1");
+	each_way(write_and_read, "nouring=1");
 	CHECK(!uring_works());
 	CHECK_EQ(uring_threads(), 0);
 }
