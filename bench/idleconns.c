@@ -12,9 +12,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-#define MAX_CONNS 10000
-#define SPARE_FDS 100
-#define IDLE_NS   (6 * GORO_SECOND)
+#define IDLE_NS (6 * GORO_SECOND)
 
 static goro_waitgroup ended;
 
@@ -32,14 +30,6 @@ static void check(int result, const char *what)
 {
 	if (result < 0)
 		measure_fail(what);
-}
-
-/* As many as descriptors allow, two for each. */
-static int how_many(void)
-{
-	rlim_t files = measure_allow_files();
-
-	return files < 2 * MAX_CONNS + SPARE_FDS ? (int)(files - SPARE_FDS) / 2 : MAX_CONNS;
 }
 
 /* Ends by a reset, not by TIME_WAIT, or the next run would find no ports. */
@@ -74,8 +64,8 @@ static void report_bytes(const char *name, int64_t before, int conns)
 
 static int bench_main(int argc, char **argv)
 {
-	static int client[MAX_CONNS];
-	int conns = how_many();
+	static int client[MEASURE_MAX_CONNS];
+	int conns = measure_max_conns();
 	struct sockaddr_in a;
 	int l = listen_anywhere(&a);
 	int64_t before;

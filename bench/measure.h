@@ -60,6 +60,18 @@ static inline rlim_t measure_allow_files(void)
 	return files.rlim_cur;
 }
 
+/* How many connections to have at most: as many as descriptors allow, two for each. */
+#define MEASURE_MAX_CONNS 10000
+#define MEASURE_SPARE_FDS 100
+
+static inline int measure_max_conns(void)
+{
+	rlim_t files = measure_allow_files();
+
+	return files < 2 * MEASURE_MAX_CONNS + MEASURE_SPARE_FDS
+	             ? (int)(files - MEASURE_SPARE_FDS) / 2 : MEASURE_MAX_CONNS;
+}
+
 static inline int64_t measure_target_ns(void)
 {
 	const char *text = getenv("BENCH_SECONDS");

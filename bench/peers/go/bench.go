@@ -77,6 +77,22 @@ func target() time.Duration {
 	return time.Duration(seconds * 1e9)
 }
 
+const (
+	maxConns = 10000
+	spareFds = 100
+)
+
+// manyConns is how many connections to have at most: as many as descriptors allow,
+// two for each. (Go raises the limit by itself.)
+func manyConns() int {
+	var files syscall.Rlimit
+	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
+	if files.Max < 2*maxConns+spareFds {
+		return int(files.Max-spareFds) / 2
+	}
+	return maxConns
+}
+
 // repeat repeats round for at least d and returns the mean nanoseconds of one.
 func repeat(round func() uint64, d time.Duration, check uint64) float64 {
 	start := time.Now()

@@ -9,21 +9,7 @@ import (
 	"time"
 )
 
-const (
-	maxConns = 10000
-	spareFds = 100
-	idleTime = 6 * time.Second
-)
-
-// As many as descriptors allow, two for each. (Go raises the limit by itself.)
-func howManyConns() int {
-	var files syscall.Rlimit
-	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
-	if files.Max < 2*maxConns+spareFds {
-		return int(files.Max-spareFds) / 2
-	}
-	return maxConns
-}
+const idleTime = 6 * time.Second
 
 // Ends by a reset, not by TIME_WAIT, or the next run would find no ports.
 func connectTo(address syscall.Sockaddr) int {
@@ -47,7 +33,7 @@ func reportBytesOf(name string, before int64, conns int) {
 }
 
 func idleconns() {
-	conns := howManyConns()
+	conns := manyConns()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fail(err.Error())
