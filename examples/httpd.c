@@ -515,7 +515,7 @@ static void say_where(int listener)
 	if (getsockname(listener, (struct sockaddr *)&ss, &len) == 0)
 		port = ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
 		                                      : ((struct sockaddr_in *)&ss)->sin_port);
-	printf("listening on port %d\n", port);
+	printf("listening on port %d, gomaxprocs %d\n", port, goro_gomaxprocs(0));
 	fflush(stdout);
 }
 
