@@ -1,7 +1,10 @@
 """Tests of bench/runner, with programs that are scripts and figures that are
 made up."""
 
+import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -12,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
 from runner import comparing, measuring, page, peers  # noqa: E402
-from runner.common import Failure  # noqa: E402
+from runner.common import BENCH, Failure  # noqa: E402
 from runner.results import Results  # noqa: E402
 
 MACHINE = {"date": "2026-01-01T00:00:00+00:00", "cpu": "none", "cpus": 2,
@@ -117,6 +120,92 @@ class Comparing(unittest.TestCase):
         told = " ".join(comparing.Comparison(made).noise)
         self.assertIn("other processes", told)
         self.assertIn("vary", told)
+
+
+class Choosing(unittest.TestCase):
+    def test_all_workloads_or_some_that_there_are(self):
+        known = measuring.choose_workloads(None)
+        self.assertEqual(known, sorted(known))
+        self.assertLess({"yield", "startup", "http"}, set(known))
+        self.assertEqual(measuring.choose_workloads(["http"]), ["http"])
+        self.assertRaises(Failure, measuring.choose_workloads, ["httpd"])
+
+    def test_what_measures_from_outside_is_there(self):
+        for workload in measuring.OUTSIDE:
+            self.assertTrue(os.access(BENCH / workload, os.X_OK))
+
+    def test_without_wrk_or_server_there_is_no_http(self):
+        has_wrk = peers.has_wrk
+        with tempfile.TemporaryDirectory() as work:
+            peer = peers.Programs("goro", work)
+            try:
+                peers.has_wrk = lambda: True
+                self.assertIsNone(peer.command("http", 1))
+                server = Path(work) / "bench_httpd"
+                server.touch()
+                self.assertEqual(peer.command("http", 1),
+                                 [BENCH / "http", server, "127.0.0.1:0"])
+                peers.has_wrk = lambda: False
+                self.assertIsNone(peer.command("http", 1))
+            finally:
+                peers.has_wrk = has_wrk
+
+
+class Http(unittest.TestCase):
+    """bench/http, with a server and a wrk that are scripts."""
+
+    ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nHi\n"
+    SERVER = """#!/usr/bin/env python3
+import socket
+l = socket.create_server(("127.0.0.1", 0))
+print(f"listening on port {l.getsockname()[1]}, gomaxprocs 3", flush=True)
+c, _ = l.accept()
+c.recv(1000)
+c.sendall(%r)
+l.accept()
+"""
+    FOUND = {"requests": 500, "bytes": 500 * len(ANSWER), "errors": 0, "us": 500000}
+
+    def launch(self, answer=ANSWER, **found):
+        with tempfile.TemporaryDirectory() as work:
+            programs = {"wrk": f"#!/bin/sh\necho Running\n"
+                               f"echo '{json.dumps(self.FOUND | found)}'\n",
+                        "server": self.SERVER % answer.encode()}
+            for name, text in programs.items():
+                (Path(work) / name).write_text(text)
+                (Path(work) / name).chmod(0o755)
+            return subprocess.run(
+                [BENCH / "http", Path(work) / "server"], text=True,
+                capture_output=True, timeout=30,
+                env={**os.environ, "PATH": f"{work}:{os.environ['PATH']}"})
+
+    def refused(self, why, **how):
+        done = self.launch(**how)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(why, done.stderr)
+
+    def test_results_are_those_of_wrk(self):
+        lines = measuring.parse_results(self.launch().stdout, 3)
+        self.assertEqual([(line["name"], line["value"], line["unit"])
+                          for line in lines],
+                         [("http.1", 1000, "/s"), ("http.100", 1000, "/s"),
+                          ("http.1000", 1000, "/s")])
+        self.assertEqual({line["check"] for line in lines}, {"200 Hi\n"})
+
+    def test_an_error_is_a_failure(self):
+        self.refused("not every request", errors=1)
+        self.refused("not every request", requests=0, bytes=0)
+        self.refused("status 404", answer=self.ANSWER.replace("200", "404"))
+
+    def test_answers_are_as_long_as_the_first(self):
+        self.refused("500 answers of 41", bytes=500 * 40)
+        self.refused("500 answers of 41", bytes=5000 * 41)
+
+    def test_the_servers_cpus_are_told_not_those_of_wrk(self):
+        made = Results(dict(MACHINE))
+        line = measuring.parse_results(self.launch().stdout, 3)[0]
+        made.add(3, "goro", 1, line | {"cpus": 0.9}, {"cpu": 1.9, "others": 0.0})
+        self.assertEqual(made.get("http.1", 3, "goro").cpu, [0.9])
 
 
 class Measuring(unittest.TestCase):

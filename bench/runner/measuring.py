@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .common import Failure, announce, progress
+from .common import BENCH, Failure, announce, progress
 
 PREPARING_SECONDS = 0.01
 
@@ -23,14 +23,28 @@ PREPARING_SECONDS = 0.01
 # the defaults.
 UNSET = ("GOGC", "GODEBUG", "GOMEMLIMIT", "GOTRACEBACK")
 
+# Workloads that are no bench/NAME.c: bench/NAME measures a program of each peer's
+# from outside.
+OUTSIDE = {"http"}
+
 # Not measured with 4, 8, ... processors: they take a given time, or memory that
-# the first measurements have told of already.
-UNSCALED = {"blocking", "hogs", "idle", "idleconns", "lateness", "memory",
+# the first measurements have told of already, or share the machine with wrk.
+UNSCALED = {"blocking", "hogs", "http", "idle", "idleconns", "lateness", "memory",
             "startup", "timers", "wakeup"}
 SCALED_PEERS = {"goro", "go"}
 
 NOISY_OTHERS = 0.10     # of the machine, used by other processes meanwhile
 PAUSE_SECONDS = 1       # for them to go away
+
+
+def choose_workloads(only):
+    """These, which there have to be, or all."""
+    known = sorted({path.stem for path in BENCH.glob("*.c")} | OUTSIDE)
+    unknown = set(only or []) - set(known)
+    if unknown:
+        raise Failure(f"no workload {', '.join(sorted(unknown))}; "
+                      f"there is {', '.join(known)}")
+    return only or known
 
 
 def machine_cpu():

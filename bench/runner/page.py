@@ -11,7 +11,7 @@ from .comparing import GOAL_PROCS, better
 HEADLINES = ("yield", "spawn", "fib", "skynet", "pingpong", "prodcons",
              "buffered", "manytomany", "select.wait", "sieve", "waitgroup",
              "semaphore", "mutex", "context.tree", "timers.stop",
-             "timers.sleep.p99", "lateness.sleep.p99", "echo.100", "fileread")
+             "timers.sleep.p99", "lateness.sleep.p99", "echo.100", "http.100", "fileread")
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;

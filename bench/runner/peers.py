@@ -5,6 +5,7 @@ A peer has a name, a version (set by build), and
   command(workload, procs)  is how to run one, or None if it cannot
 """
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -17,8 +18,24 @@ def generator():
     return "Ninja" if shutil.which("ninja") else "Unix Makefiles"
 
 
+@functools.cache
+def has_wrk():
+    if shutil.which("wrk"):
+        return True
+    warn("wrk is not installed, going on without the workload http")
+    return False
+
+
+def served(server, *arguments):
+    """How to measure an HTTP server: bench/http does it for every peer."""
+    if not (server.exists() and has_wrk()):
+        return None
+    return [BENCH / "http", server, *arguments]
+
+
 class Programs:
-    """A directory with a program bench_WORKLOAD for each workload."""
+    """A directory with a program bench_WORKLOAD for each workload, and bench_httpd
+    for http."""
 
     def __init__(self, name, directory):
         self.name = name
@@ -30,6 +47,8 @@ class Programs:
             raise Failure(f"no bench_* programs in {self.directory}")
 
     def command(self, workload, procs):
+        if workload == "http":
+            return served(self.directory / "bench_httpd", "127.0.0.1:0")
         program = self.directory / f"bench_{workload}"
         return [program] if program.exists() else None
 
@@ -74,7 +93,8 @@ class Started:
 
 
 class Go(Started):
-    """peers/go: one program, the workload is its argument."""
+    """peers/go: one program, the workload is its argument; and small ones that are
+    measured from outside."""
 
     name = "go"
     directory = OUT / "peers" / "go"
@@ -85,15 +105,26 @@ class Go(Started):
         # go build is its own cache. Never let it look for another toolchain.
         env = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "",
                "GOPROXY": "off"}
-        for package, program in (".", "gorobench"), ("./hello", "hello"):
+
+        def make(package, program):
             run_text([go, "build", "-o", self.directory / program, package],
                      cwd=BENCH / "peers" / "go", env=env)
+
+        make(".", "gorobench")
+        make("./hello", "hello")
+        try:
+            make("./httpd", "httpd")
+        except Failure as failure:      # the others need less of Go's library
+            (self.directory / "httpd").unlink(missing_ok=True)
+            warn(f"cannot build Go's server, going on without: {failure}")
         self.version = run_text([go, "version"], env=env).split()[2]
         self.workloads = set(run_text([self.program, "list"]).split())
 
     def command(self, workload, procs):
         if workload == "startup":
             return self.startup(self.directory / "hello")
+        if workload == "http":
+            return served(self.directory / "httpd")
         return [self.program, workload] if workload in self.workloads else None
 
 

@@ -31,7 +31,7 @@ class Samples:
         if "quantiles" in line:
             self.quantiles[round_number] = line["quantiles"]
         self.checks.add(line["check"])
-        self.cpu.append(machine["cpu"])
+        self.cpu.append(line.get("cpus", machine["cpu"]))
         self.others.append(machine["others"])
 
     def median(self):

@@ -1,3 +1,0 @@
-module goro/bench/http
-
-go 1.23
