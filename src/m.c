@@ -31,6 +31,7 @@
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
+#include "procs.h"
 #include "profile_cpu.h"
 #include "runq.h"
 #include "runtime.h"
@@ -255,6 +256,8 @@ void m_make_first(void)
 
 static void *spawner_thread(void *arg)
 {
+	bool helping = false;
+
 	(void)arg;
 	for (;;) {
 		bool make;
@@ -273,7 +276,12 @@ static void *spawner_thread(void *arg)
 				make_failed(error);
 			else if (load_relaxed(&sched.want_spare))
 				store_relaxed(&sched.want_spare, SPARE_WANTED);
-		} else if (!stack_prepare()) {
+		} else if (stack_prepare()) {
+			if (!helping)
+				procs_help(helping = true);
+		} else {
+			if (helping)
+				procs_help(helping = false);
 			evacuate_start_if_wanted();
 			scavenge_start_if_wanted();
 			note_sleep(&spawner_note);

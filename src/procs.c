@@ -19,6 +19,7 @@
 static bool custom;		/* set by the program: do not follow the machine */
 static int machine_procs;	/* what cpus.c last said .. */
 static int cpus;		/* .. and how many there are, whatever the quota */
+static bool helped;		/* one of them is kept busy by the runtime itself */
 
 void procs_init(void)
 {
@@ -32,12 +33,25 @@ void procs_init(void)
 	world_make(n > 0 ? n : machine_procs);
 }
 
-/* A quota is no reason to leave a P idle: while it lasts all CPUs are there. */
+/* A quota is no reason to leave a P idle: while it lasts all CPUs are there. One P is always
+ * needed. */
 void procs_changed(void)
 {
-	int more = sched.gomaxprocs - load_relaxed(&cpus);
+	int more = sched.gomaxprocs + helped - load_relaxed(&cpus);
 
+	if (more >= sched.gomaxprocs)
+		more = sched.gomaxprocs - 1;
 	store_relaxed(&sched.unneeded_p, more > 0 ? more : 0);
+}
+
+void procs_help(bool on)
+{
+	lock_acquire(&sched.lock);
+	helped = on;
+	procs_changed();
+	lock_release(&sched.lock);
+	if (!on)
+		wake_for_queued(NULL);
 }
 
 bool procs_leave_a_cpu(void)

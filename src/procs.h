@@ -9,6 +9,9 @@
 void procs_init(void);
 /* gomaxprocs has changed: sched.lock held. */
 void procs_changed(void);
+/* A thread of the runtime keeps a CPU busy, or does so no longer: that many Ps are not
+ * woken for work meanwhile. */
+void procs_help(bool on);
 /* Follows a changed CPU quota, unless the program chose a number. sysmon. */
 void procs_follow_machine(void);
 /* Fewer Ps are in use than there are CPUs. */

@@ -520,6 +520,15 @@ static bool any_queued(const struct p *but)
 	return globq_length() != 0;
 }
 
+void wake_for_queued(const struct p *but)
+{
+	if (!p_to_spare())
+		return;
+	os_membarrier();	/* see wake */
+	if (any_queued(but))
+		wake();
+}
+
 void spinning_end(struct m *mp)
 {
 	bool hushed = timers_are_hushed(mp);
@@ -528,11 +537,7 @@ void spinning_end(struct m *mp)
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
 	fence_seqcst();
-	if (!p_to_spare())
-		return;
-	os_membarrier();	/* see wake */
-	if (any_queued(hushed ? mp->p : NULL))
-		wake();
+	wake_for_queued(hushed ? mp->p : NULL);
 }
 
 /* With all other Ps idle there is nobody from whom there could be work to come, and with more

@@ -5,6 +5,7 @@
 /* test: procs */
 #include <fenv.h>
 #include <goro.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "await.h"
 #include "cpus.h"
 #include "linger.h"
+#include "procs.h"
 #include "runtime.h"
 #include "test.h"
 
@@ -109,6 +111,34 @@ TEST(no_p_is_woken_that_there_is_no_cpu_for)
 	CHECK(!p_to_spare());
 	sched.idle_p_n = 4;
 	CHECK(p_to_spare());
+}
+
+static void *helper(void *arg)
+{
+	(void)arg;
+	procs_help(false);
+	return NULL;
+}
+
+/* .. which a thread of the runtime's may keep busy, too. When it ends it looks itself for
+ * those nobody was woken for. */
+GO_TEST(a_cpu_that_the_runtime_uses_is_left_to_it)
+{
+	int cpus = cpus_affinity(), n = goro_gomaxprocs(0);
+	pthread_t thread;
+
+	procs_help(true);
+	CHECK_EQ(sched.unneeded_p, n + 1 - cpus < 0 ? 0 : n + 1 - cpus < n ? n + 1 - cpus : n - 1);
+	goro_gomaxprocs(1);
+	CHECK_EQ(sched.unneeded_p, 0);
+	goro_gomaxprocs(2);
+	CHECK_EQ(sched.unneeded_p, cpus > 2 ? 0 : 1);
+	store_relaxed(&counter, 0);
+	go(count_one);
+	CHECK_EQ(pthread_create(&thread, NULL, helper, NULL), 0);
+	SPIN_UNTIL(load_relaxed(&counter) == 1);
+	pthread_join(thread, NULL);
+	CHECK_EQ(sched.unneeded_p, cpus > 1 ? 0 : 1);
 }
 
 /* ---------------------------------------------------------------- yielding */
