@@ -63,6 +63,9 @@
 /* While others get through their work quickly, a thief looks this often: about
  * what waking it takes. */
 #define DOZE_NS 50000
+/* .. also when they seem not to move, for this long, if it was woken for nothing so shortly
+ * before. */
+#define DOZE_IN_VAIN_NS 200000
 
 /* Others who have neither work nor switched for this long are not about to have any. */
 #define SPIN_QUIET_NS 5000

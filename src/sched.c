@@ -642,9 +642,11 @@ static struct g *find_runnable(struct m *mp, bool *inherit)
 		if (mp->p->trial.from)
 			steal_dry(mp->p, os_now());
 		if (may_spin(mp)) {
-			if (!mp->spinning)
+			bool woken = mp->spinning;
+
+			if (!woken)
 				spinning_start(mp);
-			if ((gp = steal_work(mp)))
+			if ((gp = steal_work(mp, woken)))
 				return gp;
 			if (globq_length() != 0)
 				continue;

@@ -8,8 +8,8 @@
 
 /* One to run (others may come with it into our P's queues); NULL: nothing that is
  * worth taking, or the global queue or who stops the world is to be seen to first.
- * The M has a P and is spinning. */
-struct g *steal_work(struct m *mp);
+ * The M has a P and is spinning; woken: since somebody woke it. */
+struct g *steal_work(struct m *mp, bool woken);
 
 /* For a while, or until the next timer. The M has a P. */
 void steal_doze(struct m *mp, int64_t now);
