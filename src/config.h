@@ -181,6 +181,8 @@
 #define POST_PAUSE_MIN_NS 1000000
 #define POST_PAUSE_MAX_NS 1000000000
 #define POST_PAUSE_SHARE  16
+/* Where a question was not put off although others are about to run, so many more are not. */
+#define POST_REST 8
 
 /* An announced call may take this long before it costs the P. */
 #define SYSCALL_GRACE_NS 20000

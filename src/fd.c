@@ -214,7 +214,7 @@ static void wake_closer(struct fd *f)
 	rt_exit(mp);
 }
 
-/* What close(2) said, if it fell to us to call it, else 0. */
+/* What close(2) said, if it fell to us to call it (see finish_close), else 0. */
 static int leave(struct fd *f)
 {
 	/* release: we are done with it; pairs with cas_acqrel in finish_close */
@@ -364,7 +364,8 @@ static void closing_over(struct fd *f, uint32_t gen)
 }
 
 /* Nobody uses it, but the caller if it is counted. Everything is forgotten before the
- * number is free. */
+ * number is free. -EALREADY: somebody else is about to call close(2), who came when the last
+ * had left, was sent away, and so was the last, too. */
 static int finish_close(struct fd *f, bool counted)
 {
 	struct ready_list list = { NULL, NULL };
@@ -377,12 +378,13 @@ static int finish_close(struct fd *f, bool counted)
 	for (;;) {
 		uint64_t to = (word & ~FLAGS) + GEN;
 
-		if (!(word & F_CLOSED)) {	/* the kernel gave the number away */
+		if (!(word & F_CLOSED)) {
 			lock_release(&f->lock);
 			rt_exit(mp);
-			if (counted)
-				leave(f);
-			return -EBADF;
+			if (!counted)
+				return -EALREADY;
+			leave(f);
+			return -EBADF;	/* the kernel gave the number away */
 		}
 		if (counted)
 			to -= REF;
@@ -469,7 +471,12 @@ int goro_close(int fd)
 	}
 	if (!wait) {
 		file_cancel(u.f);
-		return leave(u.f);
+		r = leave(u.f);
+		if (r == -EALREADY) {
+			closed_or_next(u.f);
+			r = 0;
+		}
+		return r;
 	}
 	wait_for_users(u.f);
 	return finish_close(u.f, true);

@@ -11,6 +11,12 @@
  *	fstat;
  *	copy, if the file has it all.
  *
+ * Where others are about to run, who may want to read as well, it waits for these, and one of them asks for
+ * all ("Questions" in fd_post.c). Then it is
+ *
+ *	wait; the one who asks for all also fetches the first line of each;
+ *	copy, if the file has it all.
+ *
  * Why this reads what pread(2) would
  *
  * How long the file is. The last page of a mapping is whole, whatever the file has of
@@ -18,7 +24,8 @@
  * same: a file that is cut short between that and the copy may be seen either way, there as here.
  *
  * Which file it is. fstat says what has the number now. While a file is mapped its inode
- * is not freed, so that no other can have its device and inode number.
+ * is not freed, so that no other can have its device and inode number. (One who waits does not keep
+ * it mapped, but sees afterwards whether it was: by the mapping's count of uses.)
  *
  * What it has. Only on file systems whose mappings are the pages that read(2) copies from,
  * and which do not lock a file to read it: ext2 to 4, and tmpfs. (XFS never shows half of a write
@@ -105,6 +112,7 @@
 /* Constant while it is a descriptor's. */
 struct file_map {
 	uint32_t used;		/* atomic */
+	uint32_t use;		/* which one; atomic */
 	const char *at;
 	size_t bytes;		/* more than the file has: it may grow */
 	size_t charged;		/* to what all may have together */
@@ -160,21 +168,28 @@ static inline void fetch(const char *from, size_t n)
 		__builtin_prefetch(from + i, 0, 2);
 }
 
-/* The file of the descriptor is the one that is mapped, and has so many bytes. */
-static bool has(const struct file_map *map, int fd, size_t bytes)
+/* It is the one that is mapped, and has so many bytes. */
+static bool has(const struct file_map *map, const struct fd_file *file, size_t bytes)
 {
-	struct stat st;
-
-	return syscall_raw(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) == 0 && st.st_ino == map->ino &&
-	       st.st_dev == map->dev && (size_t)st.st_size >= bytes;
+	return file->known && file->ino == map->ino && file->dev == map->dev &&
+	       (size_t)file->bytes >= bytes;
 }
 
-static bool copy_from(const struct file_map *map, int fd, void *buf, size_t n, size_t off)
+static bool fits(const struct file_map *map, size_t n, size_t off)
 {
-	if (n > READ_BYTES_MAX || n == 0 || off > map->bytes || n > map->bytes - off)
-		return false;
-	fetch(map->at + off, n);
-	return has(map, fd, off + n) && copy_or_fail(buf, map->at + off, n);
+	size_t bytes = load_relaxed(&map->bytes);
+
+	return n != 0 && n <= READ_BYTES_MAX && off <= bytes && n <= bytes - off;
+}
+
+static bool copy_from(const struct file_map *map, struct fd_file *file, bool asked, void *buf,
+                      size_t n, size_t off)
+{
+	if (!asked) {
+		fetch(map->at + off, n);
+		fd_ask(file);
+	}
+	return has(map, file, off + n) && copy_or_fail(buf, map->at + off, n);
 }
 
 /* Whether a read that took long had to wait for the disk, or only for a CPU. (Or something else
@@ -194,18 +209,30 @@ static __attribute__((noinline)) bool waited_for_disk(struct m *mp)
 static __attribute__((noinline)) bool read_mapped(int fd, struct fd_more *more, void *buf,
                                                   size_t n, off_t off)
 {
-	struct m *mp = m_self();
-	struct file_map *map = load_relaxed(&more->map);
-	uint64_t since = ticks_now();
-	bool done;
+	/* acquire: what it is; pairs with store_release in publish */
+	struct file_map *map = load_acquire(&more->map);
+	struct fd_file file;
+	uint64_t since;
+	struct m *mp;
+	uint32_t use;
+	bool asked, done;
 
-	if (!mp || !expected(more) || load_relaxed(&more->deadline[FD_READ]) != 0)
+	if (!map || !m_self() || !expected(more) || load_relaxed(&more->deadline[FD_READ]) != 0 ||
+	    !fits(map, n, (size_t)off))
 		return false;
+	use = load_relaxed(&map->use);
+	file.number = fd;
+	file.fetch = load_relaxed(&map->at) + off;	/* or anywhere else: it is not read there */
+	asked = fd_post_question(&file);
+	since = ticks_now();
+	mp = m_self();
 	store_relaxed(&mp->reads_from, map);
 	compiler_barrier();	/* the other half is the membarrier in file_map_end */
 	linger();
-	/* acquire: what it is; pairs with store_release in publish */
-	done = map && load_acquire(&more->map) == map && copy_from(map, fd, buf, n, (size_t)off);
+	/* acquire: what it is; pairs with store_release in publish. If it is in the same use
+	 * it was so when it was asked for. */
+	done = load_acquire(&more->map) == map && load_relaxed(&map->use) == use &&
+	       copy_from(map, &file, asked, buf, n, (size_t)off);
 	/* release: we are done with it; pairs with load_acquire in is_read_from */
 	store_release(&mp->reads_from, NULL);
 	if (unlikely(ticks_now() - since > ticks_long()) && waited_for_disk(mp))
@@ -251,6 +278,7 @@ static void end(struct file_map *map)
 {
 	munmap((void *)(uintptr_t)map->at, map->bytes);
 	uncharge(map);
+	store_relaxed(&map->use, map->use + 1);
 	/* release: it is over; pairs with cas_acquire in slot_get */
 	store_release(&map->used, 0);
 }
@@ -318,13 +346,13 @@ static struct file_map *slot_get(void)
 
 static bool map_file(struct file_map *map, int fd, const struct stat *st)
 {
-	map->bytes = (size_t)st->st_size + (size_t)st->st_size / 4;
+	store_relaxed(&map->bytes, (size_t)st->st_size + (size_t)st->st_size / 4);
 	map->charged = (size_t)st->st_size;
 	map->dev = st->st_dev;
 	map->ino = st->st_ino;
 	if (!charge(map))
 		return false;
-	map->at = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED, fd, 0);
+	store_relaxed(&map->at, mmap(NULL, map->bytes, PROT_READ, MAP_SHARED, fd, 0));
 	if (map->at != MAP_FAILED)
 		return true;
 	uncharge(map);

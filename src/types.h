@@ -368,7 +368,7 @@ struct seen {
 	int64_t at;
 };
 
-/* Goroutines whose writes are put off: see fd_post.c. */
+/* Goroutines whose calls are put off: see fd_post.c. */
 struct posts {
 	struct ring queue;
 
@@ -378,9 +378,13 @@ struct posts {
 
 	/* The owner M's. */
 	int64_t seen_at;	/* when it last looked at the clock .. */
-	uint64_t seen_switches;	/* .. and the P's switches then */
+	uint64_t seen_turns;	/* .. and how many there had been on the P then */
 	int64_t again_at;	/* some were late: none before that .. */
 	int64_t pause;		/* .. which is for so long; 0: it was long ago */
+	uint64_t questions;	/* so far: each might have been a switch .. */
+	uint32_t rest;		/* .. and of so many more none is put off */
+	int64_t circle_at;	/* since when the same few may go round, .. */
+	int64_t circle_last;	/* .. and were last seen to */
 
 	/* sysmon's. */
 	uint32_t late;		/* it saw to some; the owner clears it */

@@ -272,6 +272,137 @@ GO_TEST_TIMEOUT(closed_while_it_is_read, 60)
 	}
 }
 
+/* ---------------------------------------------------------------- in company */
+
+/* Many who read at once ask together what the file is (fd_post.c). */
+#define COMPANY 48
+
+struct company {
+	int fd;
+	uint64_t salt;
+	ssize_t at_end;		/* so much of the block at END is there */
+	goro_waitgroup wg;
+};
+#define END (BYTES / 2)
+
+static void read_in_company(struct company *c, uint64_t first)
+{
+	char buf[BLOCK];
+
+	for (uint64_t i = 0; i < 20; i++) {
+		CHECK(read_block(c->fd, (first + i * 31) % (END / BLOCK), c->salt));
+		CHECK_EQ(goro_pread(c->fd, buf, BLOCK, END), c->at_end);
+	}
+	goro_waitgroup_done(&c->wg);
+}
+
+static void all_read(struct company *c)
+{
+	goro_waitgroup_add(&c->wg, COMPANY);
+	for (uint64_t i = 0; i < COMPANY; i++)
+		go(read_in_company, c, i);
+	goro_waitgroup_wait(&c->wg);
+}
+
+/* Whatever the turns of others take. */
+static int post_always(void)
+{
+	int was = debug.post;
+
+	store_relaxed(&debug.post, 1);
+	return was;
+}
+
+GO_TEST_TIMEOUT(many_ask_together, 60)
+{
+	struct company c = { .fd = mapped_file(), .at_end = BLOCK };
+	int was = post_always();
+	uint64_t before = load_relaxed(&fd_answered);
+
+	while (load_relaxed(&fd_answered) - before < 1000)
+		all_read(&c);
+	debug.post = was;
+	end(c.fd);
+}
+
+/* No answer is older than who gets it. */
+GO_TEST_TIMEOUT(in_company_the_end_is_where_it_is_now, 60)
+{
+	struct company c = { .fd = mapped_file() };
+	int was = post_always();
+
+	for (int round = 0; round < SCALED(200); round++) {
+		c.at_end = round % 2 ? BLOCK : 10;
+		CHECK_EQ(ftruncate(c.fd, round % 2 ? BYTES : END + 10), 0);
+		all_read(&c);
+	}
+	debug.post = was;
+	end(c.fd);
+}
+
+GO_TEST_TIMEOUT(in_company_another_file_under_the_number_is_that_file, 60)
+{
+	struct company c = { .fd = mapped_file(), .at_end = BLOCK };
+	int was = post_always(), file[2] = { dup(c.fd), file_of(1000) };
+
+	for (int round = 0; round < SCALED(100); round++) {
+		c.salt = round % 2 ? 1000 : 0;
+		CHECK_EQ(dup2(file[round % 2], c.fd), c.fd);
+		all_read(&c);
+	}
+	debug.post = was;
+	close(file[0]);
+	CHECK_EQ(goro_close(file[1]), 0);
+	end(c.fd);
+}
+
+/* It has the same number as a rule, and the same place in our table. goro_close closes it even
+ * if one who comes then is the last to leave. */
+GO_TEST_TIMEOUT(in_company_one_that_is_closed_is_not_the_next, 60)
+{
+	for (int round = 0; round < SCALED(20); round++) {
+		goro_waitgroup wg = { 0 };
+		int fd = mapped_file(), was = post_always(), other;
+
+		goro_waitgroup_add(&wg, COMPANY);
+		for (int i = 0; i < COMPANY; i++)
+			go(read_until_closed, fd, &wg);
+		goro_sleep(200 * GORO_MICROSECOND);
+		CHECK_EQ(goro_close(fd), 0);
+		debug.post = was;
+		goro_waitgroup_wait(&wg);
+		other = file_of(1000);
+		for (uint64_t i = 0; !is_mapped(other); i++)
+			CHECK(read_block(other, i % BLOCKS, 1000));
+		end(other);
+	}
+}
+
+static void read_until_stopped(int fd, goro_waitgroup *wg)
+{
+	while (!load_relaxed(&stop))
+		CHECK(read_block(fd, 7, 0));
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST_TIMEOUT(those_who_go_round_let_others_run, 60)
+{
+	goro_waitgroup wg = { 0 };
+	int fd = mapped_file(), was = post_always();
+
+	stop = 0;
+	goro_waitgroup_add(&wg, COMPANY);
+	for (int i = 0; i < COMPANY; i++)
+		go(read_until_stopped, fd, &wg);
+	for (int i = 0; i < SCALED(200); i++)
+		goro_gosched();
+	goro_sleep(GORO_MILLISECOND);
+	store_relaxed(&stop, 1);
+	goro_waitgroup_wait(&wg);
+	debug.post = was;
+	end(fd);
+}
+
 /* --------------------------------------------------------------- not mapped */
 
 static void not_mapped(int fd)
