@@ -176,11 +176,11 @@
 #define POST_WAIT_NS   50000
 #define POST_LATE_NS   200000
 #define POST_LOOK_NS   1000000
-/* When some were late no more are put off for a while: each time for twice as long, up to this,
- * and for half as long again where that has not happened for so many times as long. */
+/* When some were late no more are put off for a while: for twice as long, up to this, if it had
+ * not gone well for so long before. */
 #define POST_PAUSE_MIN_NS 1000000
 #define POST_PAUSE_MAX_NS 1000000000
-#define POST_PAUSE_SHARE  16
+#define POST_WELL_NS      16000000
 /* Where a question was not put off although others are about to run, so many more are not. */
 #define POST_REST 8
 

@@ -243,9 +243,13 @@ static void make_calls(struct m *mp, struct ring *queue, const struct fd_file *l
 
 /* ----------------------------------------------------------- not too late */
 
+/* It counts how long it went well, not how long that is beside the pause: once that is a long
+ * one, the next to be late would always come too soon. */
 static void give_up(struct posts *ps, int64_t now)
 {
-	ps->pause = ps->pause == 0 ? POST_PAUSE_MIN_NS : soonest(2 * ps->pause, POST_PAUSE_MAX_NS);
+	bool soon = now - ps->again_at < POST_WELL_NS;
+
+	ps->pause = soon ? soonest(2 * ps->pause, POST_PAUSE_MAX_NS) : POST_PAUSE_MIN_NS;
 	ps->again_at = now + ps->pause;
 }
 
@@ -255,13 +259,7 @@ static bool given_up(struct posts *ps, int64_t now)
 		store_relaxed(&ps->late, 0);
 		give_up(ps, now);
 	}
-	if (now < ps->again_at)
-		return true;
-	if (ps->pause != 0 && now - ps->again_at >= POST_PAUSE_SHARE * ps->pause) {
-		ps->pause = ps->pause > POST_PAUSE_MIN_NS ? ps->pause / 2 : 0;
-		ps->again_at = now;
-	}
-	return false;
+	return now < ps->again_at;
 }
 
 static bool turns_are_short(struct p *pp, int64_t now)

@@ -380,7 +380,7 @@ struct posts {
 	int64_t seen_at;	/* when it last looked at the clock .. */
 	uint64_t seen_turns;	/* .. and how many there had been on the P then */
 	int64_t again_at;	/* some were late: none before that .. */
-	int64_t pause;		/* .. which is for so long; 0: it was long ago */
+	int64_t pause;		/* .. which is for so long */
 	uint64_t questions;	/* so far: each might have been a switch .. */
 	uint32_t rest;		/* .. and of so many more none is put off */
 	int64_t circle_at;	/* since when the same few may go round, .. */
