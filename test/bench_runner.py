@@ -24,13 +24,16 @@ MACHINE = {"date": "2026-01-01T00:00:00+00:00", "cpu": "none", "cpus": 2,
 QUIET = {"cpu": 1.0, "others": 0.0}
 
 
+UNITS = {"echo": "/s", "memory": "B"}
+
+
 def results(figures):
     """figures: {(result, procs, peer): [value of each round]}"""
     made = Results(dict(MACHINE))
     for (result, procs, peer), values in figures.items():
         for number, value in enumerate(values, 1):
             line = {"name": result, "procs": procs, "value": value,
-                    "unit": "/s" if result.startswith("echo") else "ns",
+                    "unit": UNITS.get(result.partition(".")[0], "ns"),
                     "check": "same"}
             if result.endswith("p99"):
                 line["quantiles"] = [[0, 1], [.5, value / 2], [.99, value],
@@ -94,6 +97,16 @@ class Comparing(unittest.TestCase):
                         ("b", 1, "goro"): [1, 1], ("b", 1, "go"): [2, 2]})
         worse = goal(c, "worse", 1)
         self.assertEqual((worse["list"], worse["verdict"]), (["a 0.50"], "missed"))
+
+    def test_memory_is_told_of_and_has_goals_of_its_own(self):
+        c = comparison({("memory.bytes", 1, "goro"): [2, 2],
+                        ("memory.bytes", 1, "go"): [1, 1],
+                        ("b", 1, "goro"): [1, 1], ("b", 1, "go"): [2, 2]})
+        for what in "worse", "a peer":
+            told = goal(c, what, 1)
+            self.assertEqual(told["verdict"], "met")
+            self.assertIn("memory.bytes 0.50", told["list"][0])
+            self.assertTrue(told["got"].startswith("0 of 1"))
 
     def test_peers_ahead_are_listed_with_the_given_figures(self):
         c = comparison({("yield", 1, "goro"): [20], ("yield", 1, "boost"): [19]})
