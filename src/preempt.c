@@ -264,6 +264,17 @@ static void stop_here(struct m *mp, const void *ucontext)
 	store_release(&mp->state, M_USER);
 }
 
+TOOL_RACY void preempt_restart(const struct m *mp, void *uc)
+{
+	const struct g *gp = mp && !mp->is_foreign ? load_relaxed(&mp->curg) : NULL;
+	struct restart_stack on = { 0, 0 };
+
+	if (gp)
+		on = (struct restart_stack){ (uintptr_t)load_relaxed(&gp->stack_lo),
+		                             (uintptr_t)load_relaxed(&gp->stack_hi) };
+	restart_interrupted(uc, on);
+}
+
 static void on_preempt(int sig, siginfo_t *info, void *uc)
 {
 	struct m *mp = m_self();
@@ -273,12 +284,12 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	                   sigchain_give(&chain, info, uc);
 
 	if (load_relaxed(&reach_holding) & 1 && reach_on_signal(uc) && (!mp || mp->is_foreign))
-		restart_interrupted(uc);
+		preempt_restart(NULL, uc);
 	if (mp) {
 		backtrace_on_signal(mp, uc);
 		store_relaxed(&mp->signalled, 0);
 		if (!mp->is_foreign && !program_saw && load_relaxed(&mp->state) != M_RUNTIME)
-			restart_interrupted(uc);
+			preempt_restart(mp, uc);
 		if (!mp->is_foreign && load_relaxed(&mp->state) == M_USER)
 			stop_here(mp, uc);
 	}
@@ -301,7 +312,7 @@ TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 		return;
 	if (preempt_is_delicate(pc) && REGS_AFTER_SYSCALL(pc) && !mp->is_foreign &&
 	    load_relaxed(&mp->state) != M_RUNTIME)
-		restart_interrupted(uc);
+		preempt_restart(mp, uc);
 	store_relaxed(&mp->signalled, 0);
 }
 

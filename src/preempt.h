@@ -23,6 +23,10 @@ bool preempt_is_delicate(uintptr_t pc);
 /* Sends the signal to the M's thread. Any thread; one at a time. */
 void preempt_signal(struct m *mp);
 
+/* In a handler of a signal of ours, on the M's thread (NULL: it has none): a system call that
+ * the signal has cut short goes on. */
+void preempt_restart(const struct m *mp, void *ucontext);
+
 /* The running goroutine gets in line for a P, staying on this thread, which
  * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or
  * without. fresh: it comes back from a blocking call, and has not had its slice. */

@@ -46,7 +46,6 @@
 #include "print.h"
 #include "profile.h"
 #include "profile_sample.h"
-#include "restart.h"
 #include "runtime.h"
 #include "sigchain.h"
 #include "signal_notify.h"
@@ -110,7 +109,7 @@ TOOL_RACY static void undo_interrupt(void *uc)
 	const struct m *mp = m_self();
 
 	if (!mp || load_relaxed(&mp->state) != M_RUNTIME)
-		restart_interrupted(uc);
+		preempt_restart(mp, uc);
 }
 
 /* Blocked until we return, when it ends the process. */

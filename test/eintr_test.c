@@ -642,6 +642,38 @@ CALL_TEST(sigsuspend_)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+static void on_usr1_for_long(int sig)
+{
+	int64_t end = now() + 5 * GORO_MILLISECOND;
+
+	while (now() < end)
+		;
+	store_relaxed(&seen_signal, sig);
+}
+
+/* The handler computes, so it is to be stopped, with all signals blocked. The preemption signal
+ * comes when it has returned: the call was interrupted, but not by that. */
+CALL_TEST(a_handler_that_blocks_all_signals)
+{
+	struct sigaction act = { .sa_handler = on_usr1_for_long };
+	struct later l;
+	sigset_t block, old;
+	int tid;
+
+	sigfillset(&act.sa_mask);
+	CHECK_ZERO(sigaction(SIGUSR1, &act, NULL));
+	sigemptyset(&block);
+	sigaddset(&block, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &block, &old);
+	sigdelset(&old, SIGUSR1);
+	store_relaxed(&seen_signal, 0);
+	start_usr1(&l, ns, &tid);
+	CHECK_ERRNO(sigsuspend(&old), EINTR);
+	CHECK_EQ(load_relaxed(&seen_signal), SIGUSR1);
+	pthread_join(l.thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
 static void block_usr1(sigset_t *set)
 {
 	sigemptyset(set);

@@ -8,9 +8,15 @@
 #ifndef GORO_ARCH_RESTART_H
 #define GORO_ARCH_RESTART_H
 
-static inline void restart_interrupted(void *ucontext)
+#include <stdint.h>
+
+struct restart_stack {
+	uintptr_t lo, hi;
+};
+
+static inline void restart_interrupted(void *ucontext, struct restart_stack on)
 {
-	(void)ucontext;
+	(void)ucontext, (void)on;
 }
 
 #endif

@@ -19,10 +19,19 @@
  * A call made in another way fails with EINTR, or ends short, as it would for any
  * other signal. So do writev, sendmsg and the like when they had begun.
  *
- * What cannot be told apart: a call that was interrupted by the program's own
- * signal, if ours comes at the very instruction at which the program's handler
- * returns to it. It is made once more, as if the program's signal had come just
- * before it.
+ * Not ours
+ *
+ * A call that was interrupted by the program's own signal looks the same if ours comes at the
+ * very instruction at which the program's handler returns to it. That is not rare: a handler
+ * may block all signals, and ours, sent while it runs, then comes just there. To make
+ * the call once more would be wrong: who waits in sigsuspend would wait for ever. But what
+ * the kernel restored the registers from is still there, below the stack that it returned
+ * to, and our handler has a stack of its own: if it is found the call is left as it is.
+ *
+ * What cannot be told apart is a handler that runs on the thread's alternate stack
+ * (SA_ONSTACK), as ours does. And where the program's signal has interrupted such a call
+ * before, at the same depth and with the same arguments, and nothing has used that part of
+ * the stack since, one that ours interrupted fails with EINTR, too.
  */
 #ifndef GORO_ARCH_RESTART_H
 #define GORO_ARCH_RESTART_H
@@ -34,6 +43,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
+
+#include "tool.h"
 
 /* Newer than some headers. */
 #define RESTART_SYS_EPOLL_PWAIT2 441
@@ -151,14 +162,64 @@ static inline void restart_go_on(long nr, greg_t *reg)
 	reg[REG_RIP] = (greg_t)restart_rest;
 }
 
-static inline void restart_interrupted(void *ucontext)
+/* ------------------------------------------------------ whose signal was it? */
+
+/* What the kernel writes for a handler, from the stack pointer down: what is below it and in
+ * use, the floating-point state at a multiple of 64, and the rest, of which the context begins at
+ * a multiple of 16. */
+#define RESTART_FP_ALIGN    64
+#define RESTART_FRAME_BYTES 440	/* 8, the context with a mask of 64 signals, siginfo_t */
+
+/* Whether the context there is the one that the registers were restored from, when the
+ * program's handler returned here. */
+TOOL_UNCHECKED static inline bool restart_is_from(const ucontext_t *uc, uintptr_t at, uintptr_t fp)
+{
+	const volatile mcontext_t *from = &((const ucontext_t *)at)->uc_mcontext;
+	const volatile greg_t *was = from->gregs;
+
+	if ((uintptr_t)from->fpregs != fp)
+		return false;
+	for (int i = REG_R8; i <= REG_RIP; i++)
+		if (was[i] != uc->uc_mcontext.gregs[i])
+			return false;
+	return true;
+}
+
+/* The stack that the call was made on, if it is this one; 0, 0: not known. */
+struct restart_stack {
+	uintptr_t lo, hi;
+};
+
+/* How much the floating-point state takes is seen by our own frame, which begins at the top of
+ * the alternate stack: up to a multiple of 64. So there are two places where the other one's
+ * may be. (It stays there: ours may come twice.) */
+TOOL_UNCHECKED static inline bool restart_not_ours(const ucontext_t *uc, struct restart_stack on)
+{
+	uintptr_t sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP] - RESTART_RED_ZONE_BYTES;
+	uintptr_t top = (uintptr_t)uc->uc_stack.ss_sp + uc->uc_stack.ss_size;
+	uintptr_t bytes = top - (uintptr_t)uc->uc_mcontext.fpregs;
+
+	if (bytes > uc->uc_stack.ss_size || sp >= on.hi ||
+	    sp < on.lo + bytes + RESTART_FRAME_BYTES + 2 * RESTART_FP_ALIGN)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		uintptr_t fp = ((sp - bytes) & -(uintptr_t)RESTART_FP_ALIGN) + (uintptr_t)i * RESTART_FP_ALIGN;
+
+		if (restart_is_from(uc, (fp - RESTART_FRAME_BYTES) & -(uintptr_t)16, fp))
+			return true;
+	}
+	return false;
+}
+
+static inline void restart_interrupted(void *ucontext, struct restart_stack on)
 {
 	greg_t *reg = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
 	bool nothing = reg[REG_RAX] == -EINTR;
 	bool part = reg[REG_RAX] > 0 && reg[REG_RAX] < reg[REG_RDX];
 	long nr;
 
-	if ((!nothing && !part) || (nr = restart_number(reg)) < 0)
+	if ((!nothing && !part) || (nr = restart_number(reg)) < 0 ||
+	    restart_not_ours(ucontext, on))
 		return;
 	if (nothing && restart_wanted(nr)) {
 		reg[REG_RAX] = nr;
