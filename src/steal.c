@@ -292,7 +292,8 @@ struct g *steal_work(struct m *mp, bool woken)
 				cpu_relax();
 			if (pause < 256)
 				pause *= 2;
-		} else if ((moving || (again && now - moved_at < DOZE_IN_VAIN_NS)) && os_many_cpus && load_relaxed(&sched.spinning) == 1) {
+		} else if ((moving || (again && now - moved_at < DOZE_IN_VAIN_NS)) && os_many_cpus &&
+		           load_relaxed(&sched.spinning) == 1) {
 			steal_doze(mp, now);
 			if ((gp = netpoll_look_if_wanted(mp)))
 				return gp;
