@@ -170,7 +170,7 @@ void trace_event_user(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, ui
 /* Writes all of it, or fails the trace. */
 void trace_write_header(int fd);
 void trace_write_batches(int fd, struct trace_buf *list);
-/* The rest of a generation that is over: its frequency, stacks and strings. */
+/* The rest of a generation that is over: its stacks, strings and frequency. */
 void trace_write_tables(int fd, uint32_t gen);
 
 #endif

@@ -2,10 +2,13 @@
  * trace_writer.c - a trace's bytes to its file, in the format of Go 1.23.
  *
  * A header, and then for each generation its batches: of events, those of one thread
- * in order; and, when it is over, one with the clock's frequency, and those with the
- * tables of stacks and strings. Stacks are addresses up to here, and get their names
- * now: functions, files and lines of addresses that were looked up once are kept, since
- * looking one up takes a fraction of a millisecond.
+ * in order; and, when it is over, those with the tables of stacks and strings, and one with
+ * the clock's frequency. That comes last: a generation has to have it, so of a file that
+ * ends early, as when the process was killed, it is known which ones are whole.
+ *
+ * Stacks are addresses up to here, and get their names now: functions, files and lines of
+ * addresses that were looked up once are kept, since looking one up takes a fraction of a
+ * millisecond.
  *
  * By the writer alone, outside of any lock: a write may take long.
  */
@@ -295,16 +298,13 @@ static void write_string(struct section *out, const struct trace_entry *e)
 	out->used = (size_t)(p + e->n - out->data);
 }
 
-/* The strings last: the stacks' names are among them. */
+/* The strings after the stacks, whose names are among them. */
 void trace_write_tables(int fd, uint32_t gen)
 {
 	static struct section out;
 	struct trace_table *strings = &trace_strings[gen % 2], *stacks = &trace_stacks[gen % 2];
 	uint8_t frequency[1 + 10];
 
-	frequency[0] = EV_FREQUENCY;
-	write_batch(fd, gen, TRACE_NO_THREAD, os_now(), frequency,
-	            (size_t)(trace_put_number(frequency + 1, 1000000000) - frequency));
 	out.fd = fd;
 	out.gen = gen;
 	out.kind = EV_STACKS;
@@ -315,6 +315,9 @@ void trace_write_tables(int fd, uint32_t gen)
 	for (const struct trace_entry *e = strings->newest; e; e = e->made_before)
 		write_string(&out, e);
 	section_end(&out);
+	frequency[0] = EV_FREQUENCY;
+	write_batch(fd, gen, TRACE_NO_THREAD, os_now(), frequency,
+	            (size_t)(trace_put_number(frequency + 1, 1000000000) - frequency));
 	trace_table_clear(stacks);
 	trace_table_clear(strings);
 }
