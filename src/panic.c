@@ -16,7 +16,9 @@
  * a try, would have been recovered there: goexit goes on.
  *
  * Everything here is private to the goroutine and runs in user code; malloc is
- * allowed.
+ * allowed. Where there is no memory for a message, which is what many a panic is about, the
+ * panic has its beginning beside it and is printed with that; who catches it is told that
+ * there was no memory.
  */
 #include "panic.h"
 
@@ -32,6 +34,10 @@
 #include "os.h"
 #include "runtime.h"
 
+#define BRIEF_BYTES 200
+
+static char no_memory[] = "(out of memory)";
+
 struct try_frame {
 	jmp_buf back;
 	struct try_frame *outer;
@@ -43,7 +49,8 @@ struct try_frame {
 
 struct panic {
 	struct panic *earlier;	/* whose defers raised this one */
-	char *message;
+	char *message;		/* no_memory: what there was room for is in brief */
+	char brief[BRIEF_BYTES];
 };
 
 /* The calling goroutine; a plain thread has a G too. */
@@ -99,9 +106,15 @@ void panic_undefer(void (*fn)(void *arg), void *arg)
 
 /* -------------------------------------------------------------------- try */
 
+static void message_free(char *message)
+{
+	if (message != no_memory)
+		free(message);
+}
+
 static void drop_last_message(struct g *gp)
 {
-	free(gp->last_try_message);
+	message_free(gp->last_try_message);
 	gp->last_try_message = NULL;
 }
 
@@ -140,10 +153,12 @@ void panic_print(const struct g *gp, int fd)
 	for (const struct panic *p = gp->panics; p && n < 64; p = p->earlier)
 		chain[n++] = p;
 	for (int i = n - 1; i >= 0; i--) {
+		const char *text = chain[i]->message == no_memory ? chain[i]->brief : chain[i]->message;
+
 		if (i < n - 1)
 			os_write(fd, "\t", 1);
 		os_write(fd, "panic: ", 7);
-		os_write(fd, chain[i]->message, strlen(chain[i]->message));
+		os_write(fd, text, strlen(text));
 		os_write(fd, "\n", 1);
 	}
 }
@@ -157,58 +172,63 @@ static void free_panics(struct g *gp, struct panic *until, struct panic *but)
 
 		gp->panics = p->earlier;
 		if (p != but)
-			free(p->message);
+			message_free(p->message);
 	}
 }
 
-/* message is malloced, and given away. */
-static _Noreturn void panic_with(char *message)
+/* p's message is given away; p itself lies on the stack that panics. */
+static _Noreturn void panic_with(struct panic *p)
 {
 	struct g *gp = my_g();
-	struct panic p = { .earlier = gp->panics, .message = message };
 	struct try_frame *frame = gp->tries;
 
-	gp->panics = &p;
+	p->earlier = gp->panics;
+	gp->panics = p;
 	panic_run_defers(gp, frame ? frame->defers : NULL);
 	if (!frame)
 		dump_panic(gp);
-	free_panics(gp, frame->panics, &p);
+	free_panics(gp, frame->panics, p);
 	if (frame->exiting) {
-		free(message);
+		message_free(p->message);
 		goexit_continue(gp);
 	}
-	frame->message = message;
+	frame->message = p->message;
 	_longjmp(frame->back, 1);
 }
 
-static char *format(const char *fmt, va_list ap)
+static void say(struct panic *p, const char *fmt, va_list ap)
 {
-	char *s;
+	va_list again;
 
-	return vasprintf(&s, fmt, ap) < 0 ? strdup("(out of memory)") : s;
+	va_copy(again, ap);
+	if (vasprintf(&p->message, fmt, ap) < 0) {
+		p->message = no_memory;
+		vsnprintf(p->brief, sizeof p->brief, fmt, again);
+	}
+	va_end(again);
 }
 
 _Noreturn void goro_panic(const char *fmt, ...)
 {
+	struct panic p;
 	va_list ap;
-	char *s;
 
 	va_start(ap, fmt);
-	s = format(fmt, ap);
+	say(&p, fmt, ap);
 	va_end(ap);
-	panic_with(s);
+	panic_with(&p);
 }
 
 _Noreturn void panic_misuse(const char *fmt, ...)
 {
+	struct panic p;
 	va_list ap;
-	char *s;
 
 	rt_exit(m_self());
 	va_start(ap, fmt);
-	s = format(fmt, ap);
+	say(&p, fmt, ap);
 	va_end(ap);
-	panic_with(s);
+	panic_with(&p);
 }
 
 /* ------------------------------------------------------------------ goexit */

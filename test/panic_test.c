@@ -6,6 +6,7 @@
 /* test: leaks */
 #include <goro.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "await.h"
 #include "test.h"
@@ -487,6 +488,46 @@ static void panic_plainly(void)
 static void panic_in_main(void)
 {
 	run_in_main(panic_plainly);
+}
+
+/* No byte of it. */
+static void use_up_malloc(void)
+{
+	setrlimit(RLIMIT_AS, &(struct rlimit){ 0, 0 });
+	for (size_t n = 1 << 20; n >= 8; n /= 2)
+		while (malloc(n))
+			;
+}
+
+static void panic_about(void *what)
+{
+	goro_panic("no room for %s", (const char *)what);
+}
+
+static void panic_without_memory(void)
+{
+	const char *message;
+
+	AWAIT(runtime_is_whole());
+	use_up_malloc();
+	message = goro_try(panic_about, "one");
+	if (!message || strcmp(message, "(out of memory)") != 0)
+		_exit(1);
+	if (goro_try(step, "2"))
+		_exit(1);
+	panic_about("three");
+}
+
+static void panic_in_main_without_memory(void)
+{
+	run_in_main(panic_without_memory);
+}
+
+TEST(a_panic_needs_no_memory)
+{
+	if (TOOL_ASAN || TOOL_TSAN)
+		SKIP("a sanitizer needs address space of its own");
+	ends_with(panic_in_main_without_memory, "panic: no room for three\n\ngoroutine 1 [running]:\n");
 }
 
 TEST(a_panic_prints_its_message_and_the_stack)
