@@ -181,9 +181,6 @@ static bool may_circle(struct posts *ps)
 {
 	int64_t now = os_now();
 
-	if (now - ps->circle_last > POST_WAIT_NS)
-		ps->circle_at = now;
-	ps->circle_last = now;
 	if (now - ps->circle_at < SLICE_SHORT_NS)
 		return true;
 	ps->circle_at = now;

@@ -383,8 +383,7 @@ struct posts {
 	int64_t pause;		/* .. which is for so long */
 	uint64_t questions;	/* so far: each might have been a switch .. */
 	uint32_t rest;		/* .. and of so many more none is put off */
-	int64_t circle_at;	/* since when the same few may go round, .. */
-	int64_t circle_last;	/* .. and were last seen to */
+	int64_t circle_at;	/* since when the same few go round */
 
 	/* sysmon's. */
 	uint32_t late;		/* it saw to some; the owner clears it */
