@@ -465,10 +465,8 @@ static int many(void)
 	return TOOL_ASAN || TOOL_TSAN ? 5000 : GORO_CHECKS ? 100000 : 1000000;
 }
 
-static void start_and_end_many(int n)
+static void start_and_end_at(goro_chan *until, int n)
 {
-	goro_chan *until = goro_chan_of(char, 0);
-
 	store_relaxed(&alive, 0);
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(go(live, until), 0);
@@ -477,6 +475,11 @@ static void start_and_end_many(int n)
 	goro_chan_close(until);
 	AWAIT(goro_num_goroutine() == 1);
 	goro_chan_unref(until);
+}
+
+static void start_and_end_many(int n)
+{
+	start_and_end_at(goro_chan_of(char, 0), n);
 }
 
 /* The sanitizers keep notes about every stack, and do not give those back. */
@@ -629,11 +632,11 @@ static struct rlimit use_up_memory(void)
 }
 
 /* So many live at once, on the stacks that there are. (Some may have been given back.) */
-static void live_and_end(int n, int stacks)
+static void live_and_end(goro_chan *until, int n, int stacks)
 {
 	int used = 0;
 
-	start_and_end_many(n);
+	start_and_end_at(until, n);
 	stack_each(count_slot, &used);
 	CHECK(used >= n && used <= stacks);
 }
@@ -642,8 +645,8 @@ static void live_and_end(int n, int stacks)
  * way, each is used again, once, and none is made anew. */
 GO_TEST(the_dead_are_kept_without_memory_for_it)
 {
-	enum { FEW = 600, MANY = 3000 };
-	goro_chan *until = goro_chan_of(char, 0);
+	enum { FEW = 600, MANY = 3000, ROUNDS = 3 };
+	goro_chan *until = goro_chan_of(char, 0), *next[ROUNDS];
 	struct rlimit old;
 	int stacks = 0;
 
@@ -654,17 +657,19 @@ GO_TEST(the_dead_are_kept_without_memory_for_it)
 		CHECK_EQ(go(live, until), 0);
 	AWAIT(load_relaxed(&alive) == MANY);
 	stack_each(count_slot, &stacks);
+	for (int i = 0; i < ROUNDS; i++)
+		next[i] = goro_chan_of(char, 0);
 	old = use_up_memory();
 	if (mem_alloc(CACHE_LINE))
 		SKIP("memory cannot be limited here");
 	goro_chan_close(until);
 	AWAIT(goro_num_goroutine() == 1);
 	CHECK(g_pool_cached() >= MANY - P_GFREE_MAX);
-	for (int round = 0; round < 3; round++)
-		live_and_end(MANY, stacks);
+	for (int round = 0; round < ROUNDS; round++)
+		live_and_end(next[round], MANY, stacks);
 	CHECK_EQ(setrlimit(RLIMIT_AS, &old), 0);	/* now some both ways */
-	for (int round = 0; round < 3; round++) {
-		live_and_end(FEW, stacks);
-		live_and_end(MANY, stacks);
+	for (int round = 0; round < ROUNDS; round++) {
+		live_and_end(goro_chan_of(char, 0), FEW, stacks);
+		live_and_end(goro_chan_of(char, 0), MANY, stacks);
 	}
 }

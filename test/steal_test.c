@@ -299,11 +299,11 @@ static void keep_asking(goro_chan *ping, goro_chan *pong, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* Two pairs, two Ps: they do not all stay where they were started. */
+/* Two pairs, two Ps: they do not all stay where they were started. While others have the
+ * CPUs neither gets far, so this goes on until both do. */
 GO_TEST(pairs_spread)
 {
 	goro_waitgroup wg = { 0 };
-	int64_t end = goro_now() + 10000 * GORO_MILLISECOND;
 	uint64_t least = 0;
 
 	goro_gomaxprocs(2);
@@ -314,7 +314,7 @@ GO_TEST(pairs_spread)
 		go(answer, ping, pong);
 		go(keep_asking, ping, pong, &wg);
 	}
-	while (least < 10000 && goro_now() < end) {
+	while (least < SCALED(10000)) {
 		uint64_t before[2];
 
 		for (int i = 0; i < 2; i++)
@@ -329,5 +329,4 @@ GO_TEST(pairs_spread)
 	}
 	store_relaxed(&stop, true);
 	goro_waitgroup_wait(&wg);
-	CHECK(least >= SCALED(10000));
 }
