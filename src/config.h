@@ -228,8 +228,10 @@
 #define QUOTA_CHECK_NS      1000000000LL
 #define QUOTA_CHECK_IDLE_NS (4 * QUOTA_CHECK_NS)
 
-/* How long a stack must have lain unused in the shared pool to be given back. */
-#define STACK_COLD_NS 200000000LL
+/* How long a stack must have lain unused in the shared pool to be given back; and where nothing
+ * has run for a while. */
+#define STACK_COLD_NS      1000000000LL
+#define STACK_COLD_IDLE_NS 200000000LL
 /* Stacks given back at a time; how long it would take for all that are left at the pace of
  * the moment, while the program runs; and how many times as long as a batch took is
  * waited at the least before the next. */
