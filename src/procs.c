@@ -51,7 +51,7 @@ void procs_help(bool on)
 	procs_changed();
 	lock_release(&sched.lock);
 	if (!on)
-		wake_for_queued(NULL);
+		wake_for_queued();
 }
 
 bool procs_leave_a_cpu(void)

@@ -133,9 +133,8 @@ static inline void wake(void)
 		wake_slow();
 }
 
-/* As wake, for work that came while there was no P to spare, and nobody was woken for. The work
- * of one P does not count. */
-void wake_for_queued(const struct p *but);
+/* As wake, for work that came while there was no P to spare, and nobody was woken for. */
+void wake_for_queued(void);
 
 /* ---- p.c */
 

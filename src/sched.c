@@ -520,24 +520,51 @@ static bool any_queued(const struct p *but)
 	return globq_length() != 0;
 }
 
-void wake_for_queued(const struct p *but)
+void wake_for_queued(void)
 {
 	if (!p_to_spare())
 		return;
 	os_membarrier();	/* see wake */
-	if (any_queued(but))
+	if (any_queued(NULL))
 		wake();
+}
+
+static bool others_seem_idle(void)
+{
+	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) - 1;
+}
+
+/* Whether ours is the only P in use. Then there is no need for a barrier: what others have
+ * queued before they became idle is gone, or in the global queue, which whoever comes
+ * after the lock sees; and who gets a P after it, or queues something there, sees what we stored
+ * before it. */
+static bool others_are_idle(void)
+{
+	bool idle;
+
+	if (!others_seem_idle())
+		return false;
+	lock_acquire(&sched.lock);
+	idle = others_seem_idle();
+	lock_release(&sched.lock);
+	return idle;
 }
 
 void spinning_end(struct m *mp)
 {
 	bool hushed = timers_are_hushed(mp);
 
+	check(mp->p);
 	mp->spinning = false;
 	/* seqcst: before the look at the queues, and that for idle Ps in wake */
 	fetch_add_seqcst(&sched.spinning, -1);
 	fence_seqcst();
-	wake_for_queued(hushed ? mp->p : NULL);
+	if (!p_to_spare())
+		return;
+	if (!others_are_idle())
+		os_membarrier();	/* see wake */
+	if (any_queued(hushed ? mp->p : NULL))
+		wake();
 }
 
 /* With all other Ps idle there is nobody from whom there could be work to come, and with more

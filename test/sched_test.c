@@ -550,6 +550,76 @@ GO_TEST(errno_is_zero_in_a_new_goroutine)
 	CHECK_EQ(errno, 77);
 }
 
+/* -------------------------------------------------------- who stops looking */
+
+static int may_send, has_sent;
+
+static void *send_when_told(void *c)
+{
+	while (!load_acquire(&may_send))
+		sched_yield();
+	goro_chan_send(c, NULL);
+	store_release(&has_sent, 1);
+	return NULL;
+}
+
+static void receive_one(goro_chan *c)
+{
+	goro_chan_recv(c, NULL);
+}
+
+static uint64_t threads_woken(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < 2; i++)
+		sum += load_relaxed(&p_at(i)->count.thread_wakeups);
+	return sum;
+}
+
+/* While somebody looks for work nobody is woken for what a plain thread makes ready. Who looked
+ * wakes another when it stops; here with no P in use but its own, where it asks the other
+ * CPUs for nothing. True: there was something left in the queue for another. */
+static bool stop_looking(goro_chan *c)
+{
+	bool left = false;
+	uint64_t before;
+	struct m *mp;
+	pthread_t t;
+
+	go(receive_one, c);
+	store_relaxed(&may_send, 0);
+	store_relaxed(&has_sent, 0);
+	CHECK_EQ(pthread_create(&t, NULL, send_when_told, c), 0);
+	goro_gosched();
+	AWAIT(load_relaxed(&sched.idle_p_n) == 1);
+	mp = rt_enter();
+	if (spinning_begin_alone(mp)) {
+		store_release(&may_send, 1);
+		SPIN_UNTIL(load_acquire(&has_sent));
+		before = threads_woken();
+		spinning_end(mp);
+		left = load_relaxed(&sched.queued) > 0;
+		if (left)
+			CHECK(threads_woken() > before);
+	}
+	rt_exit(mp);
+	store_release(&may_send, 1);
+	pthread_join(t, NULL);
+	AWAIT(goro_num_goroutine() == 1);
+	return left;
+}
+
+GO_TEST(who_stops_looking_wakes_another_for_what_came_meanwhile)
+{
+	goro_chan *c = goro_chan_make(0, 1);
+
+	goro_gomaxprocs(2);
+	AWAIT(runtime_is_whole());
+	for (int left = 0; left < 5;)
+		left += stop_looking(c);
+}
+
 /* ---------------------------------------------------------------- rounding */
 
 static double third(void)
