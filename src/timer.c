@@ -68,7 +68,7 @@
 
 #define SLEEP 1
 
-#define SLEEPS_TOGETHER 32	/* as many misses as a CPU has under way, and some */
+#define SLEEPS_TOGETHER 64	/* those of a beat: their misses wait together */
 #define TIMERS_AHEAD    64
 #define FETCH_STEPS     2
 #define NEAR_ENTRIES    4096	/* of a heap, that stay in a near cache */
