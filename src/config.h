@@ -50,6 +50,8 @@
 /* A thief takes what would wait for longer than this where it is: a quarter of what
  * waking a thread costs. With 30 us fib on two Ps takes a third longer. */
 #define STEAL_AFTER_NS 10000
+/* .. and from so many without watching them first, if it has of late. */
+#define STEAL_MANY     32
 /* .. and whatever there is from a P at which somebody waited at half of the looks,
  * and there were so many, for this long. */
 #define STEAL_LOADED_NS     1000000

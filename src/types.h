@@ -425,6 +425,7 @@ struct p {
 	/* Thieves': what they saw here. See steal.c. */
 	_Alignas(CACHE_LINE) struct seen seen_started, seen_woken, seen_next, seen_load, seen_claim;
 	uint64_t seen_switches, seen_load_switches;
+	int64_t seen_each;	/* how long each of the woken took that left; 0: not known */
 	int64_t load_wait;	/* before the next trial; 0: STEAL_LOADED_NS */
 
 	/* The owner M's: what it stole on trial, and whether it is to give it back. */

@@ -111,6 +111,51 @@ TEST(a_long_queue_of_slow_ones_is_halved)
 	CHECK_EQ(runq_length(mine), 7);
 }
 
+static void queue(int first, int n)
+{
+	for (int i = first; i < first + n; i++)
+		runq_put_woken(from, &gs[i]);
+}
+
+/* A few, each of whom takes a microsecond, until the P has been watched. */
+static void watch_slow_ones(void)
+{
+	queue(0, 2);
+	for (int i = 0; i <= 10; i++) {
+		CHECK(!look(i * US));
+		run_one();
+		queue(0, 1);
+	}
+}
+
+/* How long they take is known, and so many come that some would wait: no need to watch again. */
+TEST(many_slow_ones_that_come_at_once_are_halved_at_once)
+{
+	if (GORO_RUNQ_CAP < 64)
+		SKIP("the queue is too short for that");
+	set_up();
+	watch_slow_ones();
+	queue(2, STEAL_MANY - 3);
+	CHECK(!look(11 * US));		/* one less */
+	queue(STEAL_MANY, 1);
+	CHECK(look(12 * US));
+	CHECK_EQ(runq_length(mine), STEAL_MANY / 2 - 1);
+}
+
+TEST(once_nobody_waited_it_is_not_known_any_more_how_long_they_take)
+{
+	if (GORO_RUNQ_CAP < 64)
+		SKIP("the queue is too short for that");
+	set_up();
+	watch_slow_ones();
+	run_one();
+	run_one();
+	CHECK(!look(11 * US));
+	queue(0, 2 * STEAL_MANY);
+	CHECK(!look(12 * US));
+	CHECK(look(11 * US + STEAL_AFTER_NS));
+}
+
 TEST(a_short_queue_of_quick_ones_is_left)
 {
 	set_up();
