@@ -228,7 +228,8 @@ struct g *steal_from(struct p *pp, struct p *from, int64_t now)
 		return runq_steal(pp, from, true, true, true, stale);
 	if (started || woken || next) {
 		gp = runq_steal(pp, from, started, woken, next, stale);
-		watch_anew(from, load_relaxed(&from->woken.head), now);
+		if (woken)	/* those who were taken have not left by themselves */
+			watch_anew(from, load_relaxed(&from->woken.head), now);
 		return gp;
 	}
 	if (!loaded || !any)
