@@ -19,7 +19,9 @@ static double ms(int64_t ns)
 
 static void scene(const char *title)
 {
-	printf("\n\033[1m%s\033[0m\n", title);
+	bool bold = isatty(STDOUT_FILENO);
+
+	printf("\n%s%s%s\n", bold ? "\033[1m" : "", title, bold ? "\033[0m" : "");
 	fflush(stdout);
 }
 
