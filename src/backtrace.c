@@ -177,20 +177,32 @@ void backtrace_asleep(struct backtrace *bt, struct m *mp, const struct g *gp)
 		backtrace_regs(bt, &regs, gp, mp);
 }
 
+/* Of one that is stopped in the signal handler: where it was before. False if it is not. */
+static bool backtrace_stopped(struct backtrace *bt, struct m *mp, const struct g *gp)
+{
+	const void *stopped_at = load_acquire(&mp->stopped_at);
+	struct unwind_regs regs;
+
+	if (!stopped_at)
+		return false;
+	unwind_regs_from_ucontext(&regs, stopped_at);
+	backtrace_regs(bt, &regs, gp, mp);
+	bt->in_call = false;	/* its handler is in the runtime, and it was not */
+	return true;
+}
+
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	struct unwind_regs regs;
 	bool asleep = asleep_at(load_relaxed(&mp->tid), &regs) && on_known_stack(&regs, mp, gp);
-	/* Read after: it may have been stopped in between, and sleep there. */
-	const void *stopped_at = load_acquire(&mp->stopped_at);
 	int64_t end;
 
 	bt->n = 0;
-	if (stopped_at)
-		unwind_regs_from_ucontext(&regs, stopped_at);
-	if (stopped_at || asleep) {
+	/* Read after: it may have been stopped in between, and sleep there. */
+	if (backtrace_stopped(bt, mp, gp))
+		return true;
+	if (asleep) {
 		backtrace_regs(bt, &regs, gp, mp);
-		bt->in_call &= !stopped_at;	/* its handler is in the runtime, and it was not */
 		return true;
 	}
 	store_relaxed(&mp->backtrace_done, 0);
@@ -199,12 +211,16 @@ bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 	for (end = os_now() + ANSWER_NS; os_now() < end; os_sleep(20000)) {
 		if (load_acquire(&mp->backtrace_done))
 			return true;
+		/* In the handler all the while, where ours is blocked: no answer until it goes on,
+		 * and that may be after us. */
+		if (load_acquire(&mp->stopped_at))
+			break;
 		if (TOOL_TSAN)	/* it may have come to nothing: on_preempt_direct */
 			os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 	}
 	/* Withdrawn, unless it is being answered just now. */
 	if (exchange_acqrel(&mp->backtrace_for, NULL))
-		return false;
+		return backtrace_stopped(bt, mp, gp);
 	while (!load_acquire(&mp->backtrace_done))
 		os_sleep(20000);
 	return true;

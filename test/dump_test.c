@@ -4,10 +4,14 @@
 /* test: procs */
 #include <goro.h>
 #include <pthread.h>
+#include <signal.h>
+#include <ucontext.h>
 
 #include "atomic.h"
 #include "await.h"
 #include "backtrace.h"
+#include "os.h"
+#include "runtime.h"
 #include "test.h"
 
 static int counter;
@@ -206,6 +210,41 @@ GO_TEST(one_that_runs_on_another_thread_shows_where)
 	CHECK(!strstr(s, "locked to thread"));
 	CHECK_CONTAINS(s, "/dump_test.c:");
 	store_relaxed(&stop, true);
+}
+
+/* A thread that is in the signal handler, awake and about to stop there, as it is asked where it
+ * is: it stops, and the signal with the question waits until it goes on. */
+static void *stop_when_asked(void *arg)
+{
+	struct m *mp = arg;
+	ucontext_t here;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIG_PREEMPT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	getcontext(&here);
+	store_release(&mp->tid, os_tid());
+	SPIN_UNTIL(load_acquire(&mp->backtrace_for));
+	store_release(&mp->stopped_at, &here);
+	SPIN_UNTIL(load_relaxed(&stop));
+	return NULL;
+}
+
+TEST(one_that_stops_as_it_is_asked_shows_where)
+{
+	static struct m m;
+	struct backtrace bt;
+	pthread_t t;
+
+	CHECK_EQ(pthread_create(&t, NULL, stop_when_asked, &m), 0);
+	SPIN_UNTIL(load_acquire(&m.tid));
+	CHECK(backtrace_thread(&bt, &m, NULL));
+	CHECK(bt.n >= 1);
+	CHECK(!bt.in_call);
+	CHECK(!load_relaxed(&m.backtrace_for));
+	store_relaxed(&stop, true);
+	pthread_join(t, NULL);
 }
 
 SEEN static void sleep_in_kernel(int fd)
