@@ -3,6 +3,8 @@
  */
 #include "lock.h"
 
+#include <limits.h>
+
 #include "context.h"
 #include "os.h"
 #include "throw.h"
@@ -16,9 +18,16 @@
 #define LOCK_PAUSES_MIN 16
 #define LOCK_PAUSES_MAX 128
 
+/* Who releases wakes one of those who sleep, and that one, when it has had the lock, the next.
+ * Where threads wait for a CPU each takes a hundred milliseconds to come, while the lock is
+ * free and others take it in passing: with 64 Ps on 2 CPUs one slept for seven seconds, with
+ * its P. So who has slept for so long wakes all others, who then wait for a CPU beside each other. */
+#define LOCK_LONG_NS 1000000
+
 void lock_slow(struct lock *l)
 {
 	int pauses = LOCK_PAUSES_MIN;
+	int64_t began;
 
 	for (int i = 0; i < LOCK_LOOKS && os_many_cpus; i++) {
 		uint32_t free = 0;
@@ -32,8 +41,14 @@ void lock_slow(struct lock *l)
 	}
 	/* acquire: pairs with lock_release. From here on the word says 2 while
 	 * we hold it too: somebody else may have slept on the same value. */
-	while (exchange_acquire(&l->word, 2) != 0)
+	if (exchange_acquire(&l->word, 2) == 0)
+		return;
+	began = os_now();
+	do
 		os_futex_wait(&l->word, 2, -1);
+	while (exchange_acquire(&l->word, 2) != 0);
+	if (os_now() - began >= LOCK_LONG_NS)
+		os_futex_wake(&l->word, INT_MAX);
 }
 
 void lock_wake(struct lock *l)
