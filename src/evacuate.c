@@ -331,6 +331,7 @@ static void *server(void *arg)
 {
 	(void)arg;
 	is_server = true;
+	os_thread_name("goro-evacuate");
 	if (!userfault_open() || !make_room()) {
 		store_relaxed(&state, IMPOSSIBLE);
 		return NULL;

@@ -68,6 +68,9 @@ int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
 enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
 int os_thread_asleep(int tid, int *fd, uintptr_t *lock);
 void os_thread_forget(int *fd);
+/* What debuggers and top call this thread. Threads that it makes are called the same, so
+ * whoever makes Ms keeps the program's name. */
+void os_thread_name(const char *name);
 /* The sleeps of the calling thread are to end on time. */
 void os_thread_punctual(void);
 /* The kernel's time slice for a thread (0, 0: for the caller, the usual one): with a shorter

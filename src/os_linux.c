@@ -432,6 +432,11 @@ void os_thread_forget(int *fd)
 	*fd = 0;
 }
 
+void os_thread_name(const char *name)
+{
+	sys5(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
+}
+
 void os_thread_punctual(void)
 {
 	sys5(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);

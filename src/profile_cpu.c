@@ -312,6 +312,7 @@ static void *collector_thread(void *arg)
 	bool on = false, woken = true;
 
 	(void)arg;
+	os_thread_name("goro-profile");
 	for (;;) {
 		/* acquire: wanted; pairs with store_release in ask */
 		uint32_t number = load_acquire(&asked);

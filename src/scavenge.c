@@ -52,6 +52,7 @@ static int64_t give_some_back(void)
 static void *scavenger(void *arg)
 {
 	(void)arg;
+	os_thread_name("goro-scavenge");
 	for (;;) {
 		int64_t rest = give_some_back();
 

@@ -201,6 +201,7 @@ static void *messenger_thread(void *arg)
 	struct m *mp = foreign_attach(M_STACK_BYTES);
 
 	(void)arg;
+	os_thread_name("goro-signal");
 	for (;;) {
 		if (load_relaxed(&takes_asked) != takes_done)
 			take_asked();

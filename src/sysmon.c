@@ -417,6 +417,7 @@ static void *sysmon_thread(void *arg)
 	(void)arg;
 	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
 	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
+	os_thread_name("goro-sysmon");
 	os_thread_punctual();
 	w.urgent = !debug.nourgent && os_thread_urgent(true);
 	if (!w.urgent)

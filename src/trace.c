@@ -179,6 +179,7 @@ static void *writer_thread(void *arg)
 	struct m *mp = foreign_attach(M_STACK_BYTES);
 
 	(void)arg;
+	os_thread_name("goro-trace");
 	begin(mp);
 	tell(&session.begun);
 	trace_write_header(session.fd);
