@@ -99,9 +99,17 @@
 /* While nothing runs, it looks so long after the keeper was to wake: who then runs for less
  * than the shortest slice does not concern it. */
 #define SYSMON_ALARM_NS    1000000
-/* It rests for so many times as long as it was awake, but at most for so long. */
+/* It rests for so many times as long as it was awake; beyond this, as it had a CPU. */
 #define SYSMON_REST        2
 #define SYSMON_REST_MAX_NS 100000
+
+/* Its share of what the process uses, where CPUs are short: one in so many at the most. Weighed
+ * that often, if it uses one in so many of a CPU or more; CPUs are short if so many threads for
+ * each want one. */
+#define SYSMON_SHARE       8
+#define SYSMON_WEIGH_NS    10000000
+#define SYSMON_WEIGH_LEAST 400
+#define SYSMON_CROWD       2
 
 /* It watches the poller while it sleeps for at least so long, or nobody else has come to. */
 #define SYSMON_WATCH_NS    250000

@@ -60,7 +60,11 @@ void os_alarm_sleep(int alarm);
 int os_tid(void);
 int os_cpu(void);		/* on which the caller runs, or ran just now */
 int os_threads(void);			/* of this process, or -errno */
-int64_t os_thread_cpu(int tid);		/* CPU time a thread has used, ns */
+int64_t os_thread_cpu(int tid);		/* CPU time a thread (0: the caller) has used, ns */
+int64_t os_process_cpu(void);		/* .. and all threads of this process, those that ended as well */
+/* Of all programs together, more than times as many threads as there are CPUs run or could. False
+ * if that cannot be told. */
+bool os_cpus_crowded(int times);
 /* Whether a thread sleeps in the kernel (awake: it runs or could), or -errno: cannot
  * tell. *lock: the address of a lock of libc's, or of one like it, that it waits for
  * without a timeout, so that a signal does not end its call; 0: it waits for something

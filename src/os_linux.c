@@ -313,6 +313,14 @@ int64_t os_thread_cpu(int tid)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+int64_t os_process_cpu(void)
+{
+	struct timespec t = { 0, 0 };
+
+	sys2(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 /* What getdents64 fills a buffer with. */
 struct dirent_raw {
 	uint64_t ino;
@@ -384,6 +392,30 @@ static uintptr_t scan_number(const char **at)
 		else
 			return n;
 	}
+}
+
+/* "0.20 0.18 0.12 RUNNABLE/ALL PID", the caller among the runnable. The file stays open: a number
+ * that was taken for a moment would be missing to a program that has none left, and then be
+ * there again. Sysmon only. */
+bool os_cpus_crowded(int times)
+{
+	static int fd = -1;
+	static long cpus;
+	char line[128];
+	const char *at = line;
+	long n;
+
+	if (fd < 0)
+		fd = (int)sys4(SYS_openat, AT_FDCWD, "/proc/loadavg", O_RDONLY | O_CLOEXEC, 0);
+	n = fd < 0 ? fd : sys4(SYS_pread64, fd, line, sizeof line - 1, 0);
+	if (n <= 0)
+		return false;
+	line[n] = '\0';
+	for (int spaces = 0; spaces < 3 && *at; at++)
+		spaces += *at == ' ';
+	if (cpus == 0)
+		cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	return cpus > 0 && (long)scan_number(&at) > times * cpus;
 }
 
 /* The futex of a wait for a lock, from the arguments of the call; else 0. Locks of glibc's

@@ -28,6 +28,15 @@
  * 1 ms beside two hogs a P, 2 Ps, 99th percentile: 0.3 ms late, and 3 without.) Where it
  * may not, it has at least a short slice, and sleeps for longer than it was awake.
  *
+ * Its share
+ *
+ * Such a thread takes a CPU from those it is there for. In one program that is 1 or 2 in a
+ * hundred. But where many programs like this one share a few CPUs, each gets little, what it has to
+ * do waits for a CPU and not for sysmon, and while anything waits sysmon looks: 32 programs on two CPUs, and half of
+ * the time went to their sysmons; built with a tool that makes each look expensive, all of it, for
+ * minutes, since nobody else came to an end with anything. So where CPUs are short it does not take more than
+ * an eighth of what its process does, by resting for longer (weigh).
+ *
  * Whose CPU
  *
  * Such a thread wakes where it slept, whoever runs there, and stays there for good while
@@ -58,6 +67,11 @@ struct watch {
 	bool urgent;		/* goes before all ordinary threads */
 	int64_t tick;
 	int64_t woke_at;
+	bool long_look;		/* the last took long: this one's CPU time is counted, since .. */
+	int64_t cpu_before;
+	int64_t rest;		/* after each look at the least, for its share; it was weighed .. */
+	int64_t weighed_at;
+	int64_t own_cpu, all_cpu;	/* .. with these, its own and the process's; all_cpu 0: not known */
 	int quiet;		/* ticks in a row without anything to do */
 	int lingered;
 	int64_t looked_at;	/* timers that were due by then are seen to */
@@ -165,16 +179,54 @@ static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
 	return until - now >= SYSMON_WATCH_NS || now - w->unwatched_at >= NETPOLL_LOAD_NS;
 }
 
+/* How long to rest after a look, at the least: longer than it was awake, see "Getting a CPU". Awake
+ * for long, it may have been without a CPU, and that is no reason to rest for longer yet. Or there
+ * are a thousand Ps to look at, and then a thread that goes before all others must not
+ * do so most of the time. Its CPU time tells, which takes a system call, so it is asked for only after
+ * another long look. */
+static int64_t rest_after_look(struct watch *w, int64_t now)
+{
+	int64_t rest = SYSMON_REST * (now - w->woke_at);
+	bool counted = w->long_look;
+
+	w->long_look = rest > SYSMON_REST_MAX_NS;
+	if (w->long_look) {
+		rest = counted ? SYSMON_REST * (os_thread_cpu(0) - w->cpu_before) : 0;
+		rest = rest > SYSMON_REST_MAX_NS ? rest : SYSMON_REST_MAX_NS;
+	}
+	return rest > w->rest ? rest : w->rest;
+}
+
+/* See "Its share". The kernel adds up the process's time over all of its threads, so that is
+ * asked for only while there is reason to. */
+static void weigh(struct watch *w, int64_t now)
+{
+	int64_t own, all, own_before = w->own_cpu, all_before = w->all_cpu;
+	bool heavy;
+
+	if (now - w->weighed_at < SYSMON_WEIGH_NS)
+		return;
+	own = os_thread_cpu(0);
+	heavy = (own - own_before) * SYSMON_WEIGH_LEAST >= now - w->weighed_at;
+	all = heavy ? os_process_cpu() : 0;
+	w->weighed_at = now;
+	w->own_cpu = own;
+	w->all_cpu = all;
+	if (heavy && all_before && (own - own_before) * SYSMON_SHARE > all - all_before &&
+	    os_cpus_crowded(SYSMON_CROWD))
+		w->rest = soonest(2 * w->rest, SYSMON_TICK_MAX_NS);
+	else if (w->rest > SYSMON_TICK_MIN_NS)
+		w->rest /= 2;
+}
+
 /* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
  * Stores when it will look before it reads the timers: see "The keeper" in
  * idle.c. Timers that were due at the last look are with the Ps. Where
- * they are dense it does not look at each, but often enough to see that nobody does.
- *
- * It rests for longer than it was awake: see "Getting a CPU". */
+ * they are dense it does not look at each, but often enough to see that nobody does. */
 static void tick_sleep(struct watch *w)
 {
 	int64_t tick = w->tick, now = os_now(), until = now + tick, earliest;
-	int64_t rest = SYSMON_REST * (now - w->woke_at);
+	int64_t rest = rest_after_look(w, now);
 
 	store_seqcst(&sched.sysmon_until, until);
 	earliest = timers_earliest_after(w->looked_at);
@@ -185,10 +237,8 @@ static void tick_sleep(struct watch *w)
 	}
 	store_seqcst(&sched.sysmon_until, until);
 	/* Not in what others see: they would wake us for each timer in between. */
-	if (rest < SYSMON_TICK_MIN_NS)
-		rest = SYSMON_TICK_MIN_NS;
-	if (until < now + soonest(rest, SYSMON_REST_MAX_NS))
-		until = now + soonest(rest, SYSMON_REST_MAX_NS);
+	if (until < now + rest)
+		until = now + rest;
 	if (is_to_watch(w, now, until))
 		netpoll_watch_sleep(&sysmon_note, until - now);
 	else
@@ -362,7 +412,9 @@ static void sleep_and_begin_anew(struct watch *w)
 	int64_t began = os_now();
 
 	if (deep_sleep()) {
-		*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at };
+		*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at,
+		                     .rest = w->rest, .weighed_at = w->weighed_at, .own_cpu = w->own_cpu,
+		                     .all_cpu = w->all_cpu };
 		return;
 	}
 	w->tick = SYSMON_ALARM_NS;
@@ -412,7 +464,7 @@ static void keep_off(struct watch *w, int64_t now)
 
 static void *sysmon_thread(void *arg)
 {
-	struct watch w = { .tick = SYSMON_TICK_MIN_NS };
+	struct watch w = { .tick = SYSMON_TICK_MIN_NS, .rest = SYSMON_TICK_MIN_NS };
 
 	(void)arg;
 	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
@@ -432,6 +484,8 @@ static void *sysmon_thread(void *arg)
 			tick_sleep(&w);
 		}
 		now = w.woke_at = os_now();
+		if (w.long_look)
+			w.cpu_before = os_thread_cpu(0);
 		store_relaxed(&last_look, now);
 		store_relaxed(&sched.coarse_now, now);
 		w.looked_at = now - load_relaxed(&sched.timer_slack);
@@ -440,6 +494,7 @@ static void *sysmon_thread(void *arg)
 		next_tick(&w, soonest(look, fd_post_look(m_self(), now)));
 		slow_duties(&w, now);
 		keep_off(&w, now);
+		weigh(&w, now);
 	}
 	return NULL;
 }

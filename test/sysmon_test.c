@@ -1,31 +1,16 @@
 /*
  * sysmon_test.c - the thread that watches stays out of the way of those it watches.
  */
-#include <dirent.h>
 #include <goro.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "os.h"
 #include "test.h"
-
-/* The thread of ours with a real-time policy; 0: there is none. */
-static int urgent_thread(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *e;
-	int found = 0;
-
-	while ((e = readdir(dir))) {
-		int id = atoi(e->d_name);
-
-		if (id != 0 && sched_getscheduler(id) == SCHED_RR)
-			found = id;
-	}
-	closedir(dir);
-	return found;
-}
+#include "thread_named.h"
 
 /* The CPU that a thread is on, or was on when it went to sleep. */
 static int cpu_of(int tid)
@@ -61,16 +46,14 @@ static void put_on(int tid, const cpu_set_t *set)
 GO_TEST(leaves_the_cpu_of_a_p)
 {
 	cpu_set_t all, here, after;
-	int tid = 0;
+	int tid;
 
 	CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
 	goro_gomaxprocs(1);
 	CHECK_EQ(goro_go(yield_on), 0);
 	if (CPU_COUNT(&all) < 2)
 		SKIP("one CPU");
-	for (int64_t end = goro_now() + GORO_SECOND; !tid && goro_now() < end; tid = urgent_thread())
-		goro_gosched();
-	if (!tid)
+	if (!(tid = urgent_sysmon()))
 		SKIP("sysmon may not go before others");
 	CPU_ZERO(&here);
 	CPU_SET(sched_getcpu(), &here);
@@ -161,4 +144,51 @@ GO_TEST(a_program_may_take_the_number_of_the_alarm)
 	CHECK_EQ(dup2(ours, alarm), alarm);
 	await_timer(ours, alarm);	/* it has got another */
 	is_as_it_was(ours);
+}
+
+/* ------------------------------------------------------------------ its share */
+
+enum { PS = 1024, HOGS = PS + 100 };
+
+static int64_t used, passed;	/* by sysmon, of the time */
+
+static void compute(void)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		;
+}
+
+/* A plain thread: goroutines have to wait for long here. */
+static void *watch_sysmon(void *arg)
+{
+	int tid = *(int *)arg;
+	int64_t cpu, began;
+
+	usleep(500000);
+	cpu = os_thread_cpu(tid);
+	began = os_now();
+	while (used < 150 * GORO_MILLISECOND && passed < 5 * GORO_SECOND) {
+		usleep(10000);
+		used = os_thread_cpu(tid) - cpu;
+		passed = os_now() - began;
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* With so many Ps a look takes long, and it goes before all who compute. */
+GO_TEST_TIMEOUT(leaves_most_of_the_time_to_others, 120)
+{
+	pthread_t thread;
+	int tid;
+
+	if (TOOL_ASAN || TOOL_TSAN)
+		SKIP("so many threads take long");
+	AWAIT((tid = thread_named("goro-sysmon")));
+	CHECK(goro_gomaxprocs(PS) >= 1);
+	for (int i = 0; i < HOGS; i++)
+		CHECK_EQ(goro_go(compute), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, watch_sysmon, &tid), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(used * 5 < passed * 3);
 }
