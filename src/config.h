@@ -243,11 +243,11 @@
 #define STACK_COLD_NS      1000000000LL
 #define STACK_COLD_IDLE_NS 200000000LL
 /* Stacks given back at a time; how long it would take for all that are left at the pace of
- * the moment, while the program runs; and how many times as long as a batch took is
- * waited at the least before the next. */
+ * the moment, while the program runs; and how many times the CPU time that a batch took is
+ * waited at the least before the next: a hundredth of a CPU at most, as with Go's. */
 #define STACK_RELEASE_BATCH 64
 #define SCAVENGE_ALL_NS     10000000000LL
-#define SCAVENGE_REST       4
+#define SCAVENGE_REST       99
 /* .. all of them, when nothing has run for this long. */
 #define SCAVENGE_IDLE_NS    20000000
 

@@ -2,9 +2,10 @@
  * scavenge.c - the scavenger: a thread that gives the memory of cold stacks back.
  *
  * Which stacks are cold is g.c's to say, and sysmon's when to look. Giving them back takes
- * the system a good part of a CPU, so it is done at leisure: while the program runs, a
- * tenth of what is left each second, a batch at a time and a rest after it; when nothing has
- * run for a while, all of it, until something does.
+ * the system a good part of a CPU, so it is done at leisure: while the program runs, at most a
+ * tenth of what is left each second and a hundredth of a CPU, a batch at a time and a rest
+ * after it; when nothing has run for a while, all of it, until something does. (It is CPU time
+ * that is counted: beside those who compute a batch may take long and cost little.)
  *
  * It has no P and takes no libc lock, and is there only once there was something to give back.
  * When nothing is left it sleeps until sysmon says that there is:
@@ -34,7 +35,7 @@ static struct note note;
 /* Some of the cold ones. How long to rest afterwards; TIMER_NEVER: there are none. */
 static int64_t give_some_back(void)
 {
-	int64_t began = os_now(), rest, took;
+	int64_t before = os_thread_cpu(0), rest, least;
 	size_t left, given = g_pool_give_back(&left);
 
 	if (given == 0)
@@ -45,8 +46,8 @@ static int64_t give_some_back(void)
 		store_relaxed(&at_once, 0);
 	}
 	rest = SCAVENGE_ALL_NS * (int64_t)given / (int64_t)(given + left);
-	took = os_now() - began;
-	return rest > SCAVENGE_REST * took ? rest : SCAVENGE_REST * took;
+	least = SCAVENGE_REST * (os_thread_cpu(0) - before);
+	return rest > least ? rest : least;
 }
 
 static void *scavenger(void *arg)

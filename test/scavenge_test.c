@@ -2,27 +2,14 @@
  * scavenge_test.c - giving memory back holds up nobody. (That it is given back: g_test.c.)
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <goro.h>
 #include <sched.h>
 
 #include "await.h"
+#include "os.h"
 #include "runtime.h"
 #include "test.h"
-
-/* The thread of this process that goes before all ordinary ones: sysmon. 0: it may not. */
-static int urgent_thread(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *e;
-	int found = 0;
-
-	while ((e = readdir(dir)))
-		if (sched_getscheduler(atoi(e->d_name)) == SCHED_RR)
-			found = atoi(e->d_name);
-	closedir(dir);
-	return found;
-}
+#include "thread_named.h"
 
 static uint64_t cached(void)
 {
@@ -68,7 +55,7 @@ GO_TEST_TIMEOUT(sysmon_stays_urgent_while_stacks_are_given_back, 60)
 	uint64_t most;
 
 	AWAIT(own_threads() >= 2);
-	if (!(sysmon = urgent_thread()))
+	if (!(sysmon = urgent_sysmon()))
 		SKIP("sysmon may not go before others here");
 	start_and_end(n);
 	most = cached();
@@ -89,4 +76,23 @@ GO_TEST_TIMEOUT(a_thread_of_its_own_gives_them_back, 60)
 			goro_sleep(50 * GORO_MILLISECOND);	/* so that all go at once */
 		CHECK_EQ(own_threads(), 3);
 	}
+}
+
+/* So many stacks that a tenth of them each second would be several times as much. */
+GO_TEST_TIMEOUT(beside_a_program_that_runs_it_takes_a_hundredth_of_a_cpu, 60)
+{
+	int scavenger;
+	int64_t began, took, before;
+
+	if (TOOL_ASAN || TOOL_TSAN)
+		SKIP("sanitizers allow too few goroutines");
+	start_and_end(300000);
+	while (!(scavenger = thread_named("goro-scavenge")))
+		goro_gosched();
+	began = goro_now();
+	before = os_thread_cpu(scavenger);
+	while ((took = os_thread_cpu(scavenger) - before) < 5 * GORO_MILLISECOND)
+		for (int i = 0; i < 1000; i++)
+			goro_gosched();
+	CHECK(goro_now() - began > 50 * took);
 }
