@@ -266,8 +266,8 @@
 /* Goroutines that wait are looked at this often; one that waits since the last look may
  * have its stack evacuated. See evacuate.c. */
 #define EVACUATE_LOOK_NS    2000000000LL
-/* .. where there are so many stacks that it is worth a thread. */
-#define EVACUATE_MIN_STACKS 2048
+/* .. where so many are alive that it is worth a thread. */
+#define EVACUATE_MIN_ALIVE  2048
 /* Stacks whose faults are watched for together: few enough that those who run meet few
  * others, and so many that a million goroutines make 8,000 mappings of 65,530. */
 #define EVACUATE_STRETCH       128

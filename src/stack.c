@@ -545,15 +545,6 @@ uint32_t stack_region_begun(uint32_t region)
 	return load_relaxed(&regions[region]->carved);
 }
 
-size_t stack_begun(void)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0, end = stack_regions(); i < end; i++)
-		n += stack_region_begun(i);
-	return n;
-}
-
 bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot)
 {
 	for (uint32_t i = 0, n = stack_regions(); i < n; i++) {

@@ -66,7 +66,6 @@ struct stack_region {
 uint32_t stack_regions(void);
 struct stack_region stack_region(uint32_t region);
 uint32_t stack_region_begun(uint32_t region);	/* slots from there on were never used */
-size_t stack_begun(void);			/* of all regions */
 /* The slot that an address lies in; false: in none. */
 bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot);
 /* The G of a slot that is in use or in a pool, and so has its first page; else NULL. */

@@ -3,7 +3,7 @@
  * notices.
  */
 /* test: procs */
-#include "evacuate.h"
+#include "evacuate_impl.h"
 
 #include <alloca.h>
 #include <fenv.h>
@@ -856,6 +856,26 @@ GO_TEST(switched_off_nothing_happens)
 	goro_sleep(300 * GORO_MILLISECOND);
 	CHECK_EQ(evacuate_threads(), 0);
 	gate_open();
+}
+
+/* There were many, and are few: their stacks, most of them of dead ones, are not looked at. */
+GO_TEST_TIMEOUT(of_few_nothing_is_looked_at, 60)
+{
+	gate_close(2 * EVACUATE_MIN_ALIVE);
+	for (int i = 0; i < 2 * EVACUATE_MIN_ALIVE; i++)
+		go(waits_here);
+	AWAIT(evacuate_threads() || !evacuate_works());
+	gate_open();
+	if (!evacuate_works())
+		SKIP("no userfaultfd here, or a build without evacuation");
+	gate_close(100);
+	for (int i = 0; i < 100; i++)
+		go(waits_here);
+	AWAIT(load_relaxed(&evacuation.pass) >= 1);
+	gate_open();
+	AWAIT(load_relaxed(&evacuation.pass) >= 2);
+	for (uint32_t i = 0; i < stack_regions(); i++)
+		CHECK(!evacuation.grounds[i]);
 }
 
 /* ------------------------------------------------------------------- memory */
