@@ -117,10 +117,12 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 	gp->locked_m = mp;
 	mp->locked_g = gp;
 	store_relaxed(&mp->cpu, os_cpu());
-	if (mp->p)
+	if (mp->p) {
+		runq_stopped(mp->p);
 		latency_ready(mp->p, gp);
-	else
+	} else {
 		store_relaxed(&gp->status, G_RUNNABLE);
+	}
 	if (!mp->p && trace_on())	/* before more is told of this thread */
 		trace_go_back_unlocked(mp, gp);
 	if (!mp->p && !load_relaxed(&sched.stopping))

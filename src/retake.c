@@ -137,6 +137,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, i
 	served();
 	mp->cpu_seen = os_thread_cpu(load_relaxed(&mp->tid));
 	count_up(sleeps ? &pp->count.handoffs : &pp->count.preemptions, 1);
+	runq_stopped(pp);
 	look_ns = LOOK_SOON_NS;
 	fruitless = 0;
 	if (sleeps != OS_ASLEEP_ON_FUTEX || !mp->lock || !convoy_hand_on(pp, mp, now))

@@ -40,6 +40,9 @@ struct runq_look runq_look(const struct p *pp);
 struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
                      uint64_t stale);
 
+/* The goroutine that ran was stopped: see "Order of spawns". Owner only. */
+void runq_stopped(struct p *pp);
+
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
 void globq_put_fresh(struct g *gp);	/* before those that have had their slice */

@@ -398,6 +398,8 @@ struct p {
 	/* The owner M's, read by sysmon. */
 	uint32_t fair_in;	/* picks left until a fair one */
 	bool global_served;	/* one was taken from the global queue since its last turn */
+	uint8_t stops;		/* of goroutines here: every other one is for the woken .. */
+	uint8_t fair_rest;	/* .. whose turn comes first, so many picks before the fair one; 0: not */
 	uint32_t fair_turn;
 	int64_t oldest_at;	/* when the oldest started was last picked: here .. */
 	int64_t global_at;	/* .. and from the global queue */

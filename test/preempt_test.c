@@ -84,6 +84,27 @@ static void beside(void (*hog)(void), int n)
 GO_TEST(an_endless_loop_does_not_hold_up_others)  { beside(loop_forever, 1); }
 GO_TEST(endless_loops_do_not_hold_up_others)      { beside(loop_forever, 4); }
 
+static void begin_loop(int *begun)
+{
+	fetch_add_relaxed(begun, 1);
+	loop_forever();
+}
+
+/* Those who were just started run before those who were woken, but not each for a slice. */
+GO_TEST(who_wakes_does_not_wait_until_all_have_begun)
+{
+	enum { N = 60 };
+	static int begun;
+
+	goro_gomaxprocs(1);
+	goro_preempt_disable();		/* or it waits its turn as one who computes */
+	for (int i = 0; i < N; i++)
+		go(begin_loop, &begun);
+	goro_sleep(GORO_MILLISECOND);
+	CHECK(load_relaxed(&begun) < N / 2);
+	goro_preempt_enable();
+}
+
 static FILE *nowhere;
 
 static void print_forever(void)

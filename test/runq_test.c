@@ -161,6 +161,32 @@ TEST(fair_pick_reaches_the_oldest)
 	}
 }
 
+/* Where one was stopped the woken come before those who have not begun, every other time, and the
+ * turns of the others come when they would have. */
+TEST(who_is_woken_comes_after_one_that_was_stopped)
+{
+	struct p *pp = make_p(0);
+	struct g *started = make_gs(3), *woken = make_gs(2);	/* fewer than CAP */
+
+	for (int i = 0; i < 3; i++)
+		runq_put_started(pp, &started[i]);
+	for (int i = 0; i < 2; i++)
+		runq_put_woken(pp, &woken[i]);
+	pp->fair_in = 10;
+	runq_stopped(pp);
+	CHECK(get(pp) == &woken[0]);
+	CHECK_EQ(pp->fair_in, 9);
+	runq_stopped(pp);
+	CHECK(get(pp) == &started[2]);
+	CHECK_EQ(pp->fair_in, 8);
+	CHECK(get(pp) == &started[1]);
+	runq_stopped(pp);
+	CHECK(get(pp) == &woken[1]);
+	CHECK_EQ(pp->fair_in, 6);
+	CHECK(get(pp) == &started[0]);
+	CHECK_EQ(pp->fair_turn, 0);
+}
+
 /* One that never stops making itself ready, for a period: how many came from elsewhere? */
 static int picked_from_global(struct p *pp, struct g *busy)
 {
