@@ -225,6 +225,7 @@ GO_TEST(processors_and_threads)
 	struct goro_stats s;
 
 	goro_gomaxprocs(3);
+	AWAIT(runtime_is_whole());
 	AWAIT(stats().idle_procs == 2);
 	s = stats();
 	CHECK_EQ(s.gomaxprocs, 3);

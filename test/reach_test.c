@@ -814,5 +814,8 @@ GO_TEST_TIMEOUT(a_hundred_thousand, 120)
 	began = goro_now();
 	n = lost();
 	dprintf(1, "%zu lost: %lld us\n", n, (long long)(goro_now() - began) / 1000);
-	CHECK(n >= (size_t)many - 9);	/* the last ones may have left traces */
+	CHECK(n >= (size_t)many * 9 / 10);
+	/* The last ones may have left traces; and more on the stack of a thread that has no CPU
+	 * just now, of which all has to be looked at. */
+	AWAIT(lost() >= (size_t)many - 9);
 }
