@@ -3,7 +3,7 @@
  *
  * A thread that sleeps for some time has the kernel set the CPU's timer, unless that is
  * set to something earlier. For a virtual machine this is a trap to its host: on the machine of
- * docs/performance.md it takes 9 us, half of all the CPU time that a sleep and its end take. But when the
+ * docs/performance-notes.md it takes 9 us, half of all the CPU time that a sleep and its end take. But when the
  * timer goes off the kernel sets it to whatever comes next, before it wakes anybody. So if
  * something is to happen at the end of the thread's next sleep already, when this one ends, the
  * next finds the timer set, and is only put in a list.

@@ -77,7 +77,7 @@
  * so much. */
 #define TIMERS_MANY    64
 #define TIMERS_DENSE   8
-#define TIMER_SLACK_NS 184000
+#define TIMER_SLACK_NS 170000
 /* If so many such sleeps, less half of them for one that does not, come at a beat, the clock is
  * set ahead for the next: beat.c. */
 #define BEAT_STEADY     8

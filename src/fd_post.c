@@ -6,7 +6,7 @@
  * to run does not call the kernel: it parks, and the P keeps it in a queue (posts). When
  * the P has run the others, most of whom have written, too, all of it is sent by one system call
  * (fd_ring.c), and they are made ready with what it came to. A loop without goroutines does 20 %
- * more echos a second so (docs/performance.md).
+ * more echos a second so (docs/performance-notes.md).
  *
  * To its goroutine it is a call like any other. It is in the call, and uses the
  * descriptor, until the bytes are sent or it is known why not: whoever closes the descriptor
