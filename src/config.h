@@ -99,6 +99,8 @@
 /* While nothing runs, it looks so long after the keeper was to wake: who then runs for less
  * than the shortest slice does not concern it. */
 #define SYSMON_ALARM_NS    1000000
+/* For so long after the keeper was to wake it is left to come; 25 to 100 us are usual. */
+#define SYSMON_KEEPER_NS   200000
 /* It rests for so many times as long as it was awake; beyond this, as it had a CPU. */
 #define SYSMON_REST        2
 #define SYSMON_REST_MAX_NS 100000

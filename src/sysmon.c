@@ -116,9 +116,19 @@ void sysmon_somebody_waits(void)
 		sysmon_poke();
 }
 
+/* The keeper's sleep has just ended, or should have: it takes a while to get a CPU. Another
+ * M would find nothing left to do, and stand in the way of those who are woken now, in the
+ * kernel's queues and, since it counts as looking for work, in ours. */
+static bool keeper_comes(int64_t now)
+{
+	int64_t late = now - load_seqcst(&sched.keeper_until);
+
+	return late >= 0 && late < SYSMON_KEEPER_NS;
+}
+
 /* Sees to it that timers that are due are looked at: by an idle M, or by the M
- * that has their P. */
-static void timers_due(int64_t now)
+ * that has their P. How soon to look whether the keeper did; TIMER_NEVER: it need not. */
+static int64_t timers_due(int64_t now)
 {
 	bool any = false;
 
@@ -132,11 +142,14 @@ static void timers_due(int64_t now)
 		if (mp)
 			fetch_or_acqrel(&mp->attn, ATTN_TIMERS);
 	}
-	if (any && load_relaxed(&sched.idle_p_n) != 0) {
-		fence_seqcst();
-		if (load_relaxed(&sched.spinning) == 0)
-			wake_slow();	/* whether there is a CPU or not */
-	}
+	if (!any || load_relaxed(&sched.idle_p_n) == 0)
+		return TIMER_NEVER;
+	if (keeper_comes(now))
+		return SYSMON_KEEPER_NS;
+	fence_seqcst();
+	if (load_relaxed(&sched.spinning) == 0)
+		wake_slow();	/* whether there is a CPU or not */
+	return TIMER_NEVER;
 }
 
 /* While nothing runs the timers are the keeper's. When it leaves, for whatever it has to
@@ -489,8 +502,8 @@ static void *sysmon_thread(void *arg)
 		store_relaxed(&last_look, now);
 		store_relaxed(&sched.coarse_now, now);
 		w.looked_at = now - load_relaxed(&sched.timer_slack);
-		timers_due(w.looked_at);
-		look = soonest(retake_look(now), netpoll_tick(now));
+		look = timers_due(w.looked_at);
+		look = soonest(look, soonest(retake_look(now), netpoll_tick(now)));
 		next_tick(&w, soonest(look, fd_post_look(m_self(), now)));
 		slow_duties(&w, now);
 		keep_off(&w, now);

@@ -170,6 +170,30 @@ TEST(a_sleep_wakes_one_thread)
 	CHECK_EQ(goro_run(sleep_often, 0, NULL), 0);
 }
 
+static uint64_t threads_woken(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < goro_gomaxprocs(0); i++)
+		sum += load_relaxed(&p_at(i)->count.thread_wakeups);
+	return sum;
+}
+
+/* Nor does sysmon send for another thread when it happens to look as the one is about to wake: that
+ * was every 20th time. On a busy machine that one may be late. */
+GO_TEST_TIMEOUT(nobody_is_woken_beside_the_one_that_wakes_for_a_timer, 60)
+{
+	int in_a_row = 0;
+
+	goro_gomaxprocs(2);
+	while (in_a_row < 500) {
+		uint64_t before = threads_woken();
+
+		goro_sleep(GORO_MILLISECOND);
+		in_a_row = threads_woken() == before ? in_a_row + 1 : 0;
+	}
+}
+
 /* Not even sysmon, which would have looked at each. */
 static int sleep_now_and_then(int argc, char **argv)
 {
