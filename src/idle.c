@@ -202,6 +202,8 @@ void m_start_unlock(struct p *pp, bool spinning)
 	count_up(&pp->count.thread_wakeups, 1);
 	if (mp) {
 		mp->spinning = spinning;
+		mp->woken_by = spinning && m_self() ? m_self()->p : NULL;
+		mp->woken_on = os_cpu();
 		spare = load_relaxed(&sched.want_spare) && sched.idle_m_n == 0;
 		lock_release(&sched.lock);
 		m_hand_p(mp, pp);

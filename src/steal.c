@@ -60,7 +60,8 @@
  * and 4.9 with this, as on one P.)
  *
  * On a single CPU all of this is different: the thief is running, so the owner is
- * not, and it takes whatever there is.
+ * not, and it takes whatever there is. So it is where the kernel has put a thread in the place of the
+ * one that has just woken it, though another CPU may be idle (steal_in_place).
  *
  * Rejected: taking whatever there is (two goroutines that talk are torn apart
  * again and again: ping-pong with two Ps 103 ns, now 59); taking half by counting
@@ -285,21 +286,33 @@ void steal_doze(struct m *mp, int64_t now)
 		note_sleep_for(&mp->park, ns);
 }
 
+struct g *steal_in_place(struct m *mp)
+{
+	struct p *from = mp->woken_by;
+
+	mp->woken_by = NULL;
+	if (!from || mp->woken_on != os_cpu())
+		return NULL;
+	return runq_steal(mp->p, from, true, true, true, 0);
+}
+
 struct g *steal_work(struct m *mp, bool woken)
 {
 	int64_t now = os_now(), end = os_many_cpus ? now + SPIN_BEFORE_SLEEP_NS : now;
 	bool again = woken && now - load_relaxed(&in_vain_at) < DOZE_IN_VAIN_NS;
 	int64_t moved_at = now;
+	struct g *gp;
 	int pause = 16;
 
 	check(mp->spinning && mp->p);
 	if (runq_alone())
 		return NULL;
+	if (woken && (gp = steal_in_place(mp)))
+		return gp;
 	for (;; now = os_now()) {
 		bool moving;
-		struct g *gp = look_around(mp, now, &moving);
 
-		if (gp)
+		if ((gp = look_around(mp, now, &moving)))
 			return gp;
 		if (load_relaxed(&sched.stopping) || globq_length() != 0)
 			return NULL;

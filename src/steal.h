@@ -19,6 +19,10 @@ bool steal_failed(struct p *pp, int64_t now);
 /* .. and has nothing left of it. */
 void steal_dry(struct p *pp, int64_t now);
 
+/* Of the P whose thread has woken this one, if the kernel has put it in that thread's place:
+ * whatever there is. */
+struct g *steal_in_place(struct m *mp);
+
 /* One look: what is worth taking from there for pp, whose owner we are. */
 struct g *steal_from(struct p *pp, struct p *from, int64_t now);
 

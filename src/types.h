@@ -265,6 +265,8 @@ struct m {
 	struct p *given;	/* with ATTN_GIVEN, see p_give */
 	int cpu;		/* on which it last looked for work, or went to sleep: see
 				 * "Near" in idle.c, "Whose CPU" in sysmon.c */
+	int woken_on;		/* the CPU on which it was told to look for work .. */
+	struct p *woken_by;	/* .. by who had this P, or NULL */
 
 	/* Stopped in the signal handler: the registers there. See preempt.c. */
 	const void *stopped_at;	/* ucontext_t */

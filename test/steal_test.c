@@ -92,6 +92,26 @@ TEST(a_woken_one_is_taken_when_nobody_runs_it)
 	CHECK(look(1 * US + STEAL_AFTER_NS) == &gs[0]);
 }
 
+/* The thief runs on the CPU of the one that woke it, which therefore does not. */
+TEST(who_stands_in_for_its_waker_takes_what_is_there)
+{
+	static struct m m;
+
+	set_up();
+	m.p = mine;
+	runq_put_next(from, &gs[0]);
+	m.woken_by = from;
+	m.woken_on = -1;
+	CHECK(!steal_in_place(&m));
+	for (int left = 1; left;) {	/* until it is not moved in between */
+		m.woken_by = from;
+		m.woken_on = os_cpu();
+		left = steal_in_place(&m) != &gs[0];
+	}
+	runq_put_next(from, &gs[1]);
+	CHECK(!steal_in_place(&m));	/* once for each time it is woken */
+}
+
 /* Sixteen that take a microsecond each, for ever: half of them move. */
 TEST(a_long_queue_of_slow_ones_is_halved)
 {
