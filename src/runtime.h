@@ -26,6 +26,7 @@ void sched_loop(struct m *mp);
 
 struct m *sched_yield_local(struct m *mp);	/* behind all that wait here */
 struct m *sched_yield_global(struct m *mp);	/* behind all */
+struct m *sched_go_second(struct m *mp);	/* behind the one that is next here */
 /* An M that looks for work counts as spinning, for which nobody is woken. True: it does
  * now, and did not, nor did any other. */
 static inline bool spinning_begin_alone(struct m *mp)
@@ -108,7 +109,7 @@ static inline bool all_idle(void)
 
 /* Work has appeared: sees to it that some M is looking for work, if a P is free
  * for it. Call after the work is where others can find it. */
-void wake_slow(void);
+bool wake_slow(void);			/* whether an M was started */
 static inline bool wake_wanted(void)
 {
 	/* Two threads, each with a store and then a load, and a barrier in between that the

@@ -338,6 +338,15 @@ struct m *sched_yield_local(struct m *mp)
 	return yield_queued(mp, gp);
 }
 
+struct m *sched_go_second(struct m *mp)
+{
+	struct g *gp = mp->curg;
+
+	latency_ready(mp->p, gp);
+	runq_put_woken(mp->p, gp);
+	return yield_queued(mp, gp);
+}
+
 /*
  * The quick way of a yield
  *

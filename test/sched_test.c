@@ -620,6 +620,70 @@ GO_TEST(who_stops_looking_wakes_another_for_what_came_meanwhile)
 		left += stop_looking(c);
 }
 
+/* --------------------------------------------------------- who goes first */
+
+static int received;
+
+static void receive_all(goro_chan *c)
+{
+	while (goro_chan_recv(c, NULL))
+		fetch_add_relaxed(&received, 1);
+	goro_chan_unref(c);
+}
+
+enum { SENDS = 60 };
+
+/* Of so many sends while all other threads sleep. */
+struct sends {
+	int after;	/* when they were over the receiver had run, here or elsewhere */
+	int switched;	/* they let it run here */
+};
+
+static struct sends send_from_idle(void)
+{
+	goro_chan *c = goro_chan_of(int, 1);
+	struct sends sends = { 0, 0 };
+
+	if (cpus_affinity() < 2)
+		SKIP("no CPU for another thread");
+	goro_gomaxprocs(2);
+	AWAIT(runtime_is_whole());
+	go(receive_all, goro_chan_ref(c));
+	for (int i = 0; i < SENDS; i++) {
+		uint64_t *switches, before;
+
+		goro_sleep(2 * GORO_MILLISECOND);
+		switches = &m_self()->p->count.switches;
+		before = load_relaxed(switches);
+		goro_chan_send(c, &i);
+		sends.after += load_relaxed(&received) > i;
+		sends.switched += load_relaxed(switches) > before;
+		AWAIT(load_relaxed(&received) > i);
+	}
+	goro_chan_close(c);
+	goro_chan_unref(c);
+	return sends;
+}
+
+GO_TEST(who_is_woken_from_idle_goes_first)
+{
+	CHECK(send_from_idle().after > SENDS / 2);
+}
+
+GO_TEST(who_is_locked_to_its_thread_goes_on)
+{
+	goro_lock_os_thread();
+	CHECK_EQ(send_from_idle().switched, 0);
+	goro_unlock_os_thread();
+}
+
+GO_TEST(who_is_not_to_be_preempted_goes_on)
+{
+	goro_preempt_disable();
+	CHECK_EQ(send_from_idle().switched, 0);
+	goro_preempt_enable();
+}
+
 /* ---------------------------------------------------------------- rounding */
 
 static double third(void)
