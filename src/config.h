@@ -99,6 +99,9 @@
 /* While nothing runs, it looks so long after the keeper was to wake: who then runs for less
  * than the shortest slice does not concern it. */
 #define SYSMON_ALARM_NS    1000000
+/* The Ps are brisk if they switch more often than once in so long, all together, over so long. */
+#define BRISK_EACH_NS      20000
+#define SYSMON_PACE_NS     500000
 /* For so long after the keeper was to wake it is left to come; 25 to 100 us are usual. */
 #define SYSMON_KEEPER_NS   200000
 /* It rests for so many times as long as it was awake; beyond this, as it had a CPU. */
@@ -122,6 +125,8 @@
  * and when somebody does who was just started or woken. */
 #define SLICE_NS       10000000
 #define SLICE_SHORT_NS 1000000
+/* Who has had no CPU for so many of these, where CPUs are short, is stopped after all. */
+#define LACKS_CPU_SLICES 4
 /* A slice with so little left, or a tenth of it, is over: waking once more for that
  * costs more. */
 #define SLICE_NEARLY_NS 100000

@@ -347,7 +347,7 @@ static struct p *p_for_timers(void)
  * somebody to wait there, and the keeper does not. */
 static void choose_role(struct m *mp, struct idle_role *r)
 {
-	bool polls = netpoll_on() && load_relaxed(&sched.idle_p_n) > 0 && !netpoll_attended();
+	bool polls = netpoll_on() && p_for_events() && !netpoll_attended();
 
 	if (!sched.keeper || (polls && !sched.keeper_polls)) {
 		sched.keeper = mp;
@@ -393,7 +393,7 @@ static int64_t idle_limit(struct idle_role *r)
 	if (!r->keeper)
 		return r->excess ? IDLE_THREAD_END_NS : -1;
 	limit = keeper_limit();
-	if (r->polls || !netpoll_on() || load_relaxed(&sched.idle_p_n) == 0)
+	if (r->polls || !netpoll_on() || !p_for_events())
 		return limit;
 	r->recheck = r->recheck ? 2 * r->recheck : NETPOLL_ATTENDED_NS;
 	if (r->recheck > NETPOLL_RECHECK_MAX_NS)
@@ -401,14 +401,14 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
-/* Whom the events concern is made ready: on an idle P for this M, true; else, if the
- * last one was taken meanwhile, it comes first in the global queue. */
+/* Whom the events concern is made ready: on an idle P for this M, true; else, if there is
+ * none for it now, it comes first in the global queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
 {
 	struct p *pp = NULL;
 
 	lock_acquire(&sched.lock);
-	if (!load_relaxed(&sched.stopping))
+	if (!load_relaxed(&sched.stopping) && p_for_events())
 		pp = p_idle_get();
 	lock_release(&sched.lock);
 	if (pp) {

@@ -195,6 +195,14 @@ static bool another_p_instead(const struct p *pp, const struct m *mp, int64_t ag
 	return true;
 }
 
+/* It seems to run for long because it waits for a CPU, among others that do not: it is left to
+ * for some slices. See p_for_events. */
+static bool lacks_cpu(const struct p *pp, const struct m *mp, int64_t age)
+{
+	return load_relaxed(&sched.brisk) && only_cpus_are_short() && age < LACKS_CPU_SLICES * SLICE_SHORT_NS &&
+	       pp->tick_cpu >= 0 && os_thread_cpu(load_relaxed(&mp->tid)) - pp->tick_cpu < age / 4;
+}
+
 /* When one that asked for another try is to get it. */
 static int64_t put_off_until(const struct m *mp)
 {
@@ -314,6 +322,8 @@ static int64_t look_at(struct p *pp, int64_t now)
 	slice -= soonest(SLICE_NEARLY_NS, slice / 10);
 	if (age < slice)
 		return soonest(convoy ? LOOK_SOON_NS : look_ns, slice - age);
+	if (lacks_cpu(pp, mp, age))
+		return LOOK_NS / 2;
 	if (load_acquire(&mp->state) == M_USER) {
 		sleeps = retake_asleep(mp);
 		if (sleeps || unanswered(mp, now)) {

@@ -80,6 +80,8 @@ struct watch {
 	int64_t moved_at;	/* to another CPU, or tried to */
 	uint64_t switches;	/* of all Ps, at the last tick, .. */
 	int64_t ran_at;		/* .. when there were last more than before */
+	int64_t paced_at;	/* when it was last judged how quickly they switch; 0: not yet */
+	uint64_t paced_switches;	/* .. since then */
 };
 
 void sysmon_poke(void)
@@ -116,14 +118,14 @@ void sysmon_somebody_waits(void)
 		sysmon_poke();
 }
 
-/* The keeper's sleep has just ended, or should have: it takes a while to get a CPU. Another
+/* Nothing runs, and the keeper's sleep has just ended, or should have: it takes a while to come. Another
  * M would find nothing left to do, and stand in the way of those who are woken now, in the
  * kernel's queues and, since it counts as looking for work, in ours. */
 static bool keeper_comes(int64_t now)
 {
 	int64_t late = now - load_seqcst(&sched.keeper_until);
 
-	return late >= 0 && late < SYSMON_KEEPER_NS;
+	return all_idle() && late >= 0 && late < SYSMON_KEEPER_NS;
 }
 
 /* Sees to it that timers that are due are looked at: by an idle M, or by the M
@@ -384,22 +386,51 @@ static void next_tick(struct watch *w, int64_t look)
 	w->tick = soonest(look == TIMER_NEVER ? 2 * w->tick : look, SYSMON_TICK_MAX_NS);
 }
 
-/* Nothing has run for a while. */
-static bool was_idle(struct watch *w, int64_t now)
+/* How many goroutines were given a P since the last look. */
+static uint64_t count_switches(struct watch *w)
 {
-	uint64_t switches = 0;
+	uint64_t before = w->switches;
 
+	w->switches = 0;
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
-		switches += load_relaxed(&p_at(i)->count.switches);
-	if (w->switches != switches)
+		w->switches += load_relaxed(&p_at(i)->count.switches);
+	return w->switches - before;
+}
+
+/* See p_for_events. A keeper that left the poller to those who run is to wait there again when they
+ * are slow. */
+static void judge_pace(struct watch *w, uint64_t switches, int64_t now)
+{
+	bool brisk, was_brisk = load_relaxed(&sched.brisk);
+	int64_t ns = now - w->paced_at;
+
+	w->paced_switches += switches;
+	if (ns < SYSMON_PACE_NS)
+		return;
+	brisk = w->paced_at != 0 && w->paced_switches * BRISK_EACH_NS >= (uint64_t)ns;
+	w->paced_at = now;
+	w->paced_switches = 0;
+	if (brisk == was_brisk)
+		return;
+	store_relaxed(&sched.brisk, brisk);
+	if (!brisk && netpoll_on() && !p_to_spare())
+		m_poke_keeper();
+}
+
+/* Nothing has run for a while. */
+static bool was_idle(struct watch *w, uint64_t switches, int64_t now)
+{
+	if (switches != 0)
 		w->ran_at = now;
-	w->switches = switches;
 	return w->lingered > 0 && now - w->ran_at >= SCAVENGE_IDLE_NS;
 }
 
 static void slow_duties(struct watch *w, int64_t now)
 {
-	bool idle = was_idle(w, now);
+	uint64_t switches = count_switches(w);
+	bool idle = was_idle(w, switches, now);
+
+	judge_pace(w, switches, now);
 
 	if (now - w->aged_at >= (idle ? STACK_COLD_IDLE_NS : STACK_COLD_NS)) {
 		w->aged_at = now;

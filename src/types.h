@@ -511,7 +511,7 @@ struct sched {
 	bool keeper_polls;	/* .. and waits in the poller */
 	struct p *idle_p;
 	int idle_p_n;
-	int unneeded_p;		/* of these, that there are no CPUs for: see wake */
+	int unneeded_p;		/* of these, that there are no CPUs for: see p_to_spare */
 	struct p *need_m;	/* Ps waiting for the spawner to make a thread */
 	int need_m_n;
 	int m_starting;		/* threads made that have not looked at need_m yet */
@@ -519,6 +519,7 @@ struct sched {
 	struct m *all_m;
 	int m_n;		/* threads that exist or are being made */
 	int m_next_id;
+	bool brisk;		/* sysmon's: the Ps get through their work quickly, see p_for_events */
 	bool sysmon_asleep;
 	bool sysmon_alarmed;	/* it sleeps until an alarm that can be put off, or just did */
 	uint64_t m_created;

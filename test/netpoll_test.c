@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "cpus.h"
 #include "deadlock.h"
 #include "net.h"
 #include "netpoll.h"
@@ -375,6 +376,49 @@ GO_TEST(who_spins_leaves_the_poller_to_who_looks_often)
 }
 
 /* GOMAXPROCS changes while connections are busy. */
+/* ------------------------------------------- more Ps than there are CPUs */
+
+enum pace { QUICK, SLOW, OVER };
+static enum pace pace;
+
+static void keep_busy(goro_waitgroup *wg)
+{
+	for (enum pace p; (p = load_relaxed(&pace)) != OVER;)
+		if (p == QUICK)
+			goro_gosched();
+	goro_waitgroup_done(wg);
+}
+
+/* Who waits in the poller is answered, whether those at work look there themselves or it has to
+ * be one that waits there. */
+GO_TEST(events_beside_the_quick_and_the_slow)
+{
+	int cpus = cpus_affinity(), fd[2];
+	goro_waitgroup wg = { 0 };
+
+	goro_gomaxprocs(cpus + 3);
+	AWAIT(runtime_is_whole());
+	net_pair(fd);
+	go(echo, fd[1]);
+	goro_waitgroup_add(&wg, cpus);
+	for (int i = 0; i < cpus; i++)
+		go(keep_busy, &wg);
+	for (int i = 0; i < 3; i++) {
+		store_relaxed(&pace, QUICK);
+		AWAIT(load_relaxed(&sched.brisk));
+		for (int k = 0; k < 20; k++)
+			trip(fd[0]);
+		store_relaxed(&pace, SLOW);
+		AWAIT(!load_relaxed(&sched.brisk));
+		for (int k = 0; k < 20; k++)
+			trip(fd[0]);
+	}
+	store_relaxed(&pace, OVER);
+	goro_waitgroup_wait(&wg);
+}
+
+/* ------------------------------------------------------------------ changes */
+
 GO_TEST(procs_change_under_load)
 {
 	goro_waitgroup wg = { 0 };

@@ -122,6 +122,20 @@ static void *helper(void *arg)
 
 /* .. which a thread of the runtime's may keep busy, too. When it ends it looks itself for
  * those nobody was woken for. */
+/* .. nor used for events, while those at work are quick to look themselves. */
+TEST(no_p_is_used_for_events_that_the_quick_see_to)
+{
+	sched.idle_p_n = sched.unneeded_p = 3;
+	CHECK(p_for_events());
+	sched.brisk = true;
+	CHECK(!p_for_events());
+	sched.idle_p_n = 4;
+	CHECK(p_for_events());
+	sched.brisk = false;
+	sched.idle_p_n = 0;
+	CHECK(!p_for_events());
+}
+
 GO_TEST(a_cpu_that_the_runtime_uses_is_left_to_it)
 {
 	int cpus = cpus_affinity(), n = goro_gomaxprocs(0);
