@@ -36,8 +36,9 @@
  * descriptors start afresh (fd_made): who closes those with close(2) and opens the
  * next with a call of libc's is asked not to, by goro.h. For what the program made
  * itself, everything that could hang is looked at again:
- *	- before a wait the registration is renewed (netpoll_modify, 0.2 us), which
- *	  fails when another file has the number, since the poller knows files;
+ *	- before a wait, and where a deadline is set or has passed, the registration is
+ *	  renewed (netpoll_modify, 0.2 us), which fails when another file has the number,
+ *	  since the poller knows files;
  *	- a file taken for one that never waits is looked at again at each call;
  *	- a socket that is none any more says so (-ENOTSOCK), and a file that is asked
  *	  for RWF_NOWAIT and is of another kind either works or says so.

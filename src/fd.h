@@ -115,7 +115,7 @@ static inline int64_t fd_deadline(const struct fd *f, enum fd_way way)
 }
 
 /* -ETIMEDOUT if the deadline has passed, else 0. */
-int fd_check_deadline(const struct fd *f, enum fd_way way);
+int fd_check_deadline(struct fd *f, enum fd_way way);
 
 /* The events so far: to be read before trying, and passed to fd_wait if there was
  * nothing. */

@@ -32,6 +32,10 @@
  * the deadline moves to a later time: when it fires too early it is started again,
  * if anybody waits. A server that sets a deadline for every request thus starts a
  * timer once in a while. Calls look at the deadline themselves when they begin.
+ *
+ * A deadline is one of the file's that had the number when it was set. Where the number may have
+ * changed hands unseen, the poller is asked (renew) before one is set, or it would be forgotten with
+ * what is known of the old file, and before one that has passed ends a call.
  */
 #include <errno.h>
 
@@ -132,6 +136,41 @@ void fd_pass_on(struct fd *f, unsigned what)
 	rt_exit(mp);
 }
 
+/* ---------------------------------------------------------------- watching */
+
+/* lock held. The poller watches f for what, from now at the latest. 0 or -errno;
+ * -ENOENT: it is another file than before. */
+static int watch(struct fd *f, unsigned what)
+{
+	int r;
+
+	if (likely((f->watched & what) == what && f->own))
+		return 0;
+	what |= f->watched;
+	if ((r = netpoll_start()) < 0)
+		return r;
+	if (f->watched) {
+		r = netpoll_modify(f->number, fd_tag(f), what);
+	} else {
+		r = netpoll_add(f->number, fd_tag(f), what);
+		if (r == -EEXIST)
+			r = netpoll_modify(f->number, fd_tag(f), what);
+	}
+	if (r == 0)
+		f->watched = what & (NETPOLL_READ | NETPOLL_WRITE);
+	return r;
+}
+
+/* lock held. What is known is known of the file that has the number now: see "Numbers that
+ * change hands" in fd.c. */
+static void renew(struct fd *f, struct ready_list *list)
+{
+	if (!f->own && watch(f, NETPOLL_READ) == -ENOENT) {
+		fd_forget(f, -EBADF, list);
+		watch(f, NETPOLL_READ);
+	}
+}
+
 /* ---------------------------------------------------------------- deadlines */
 
 static bool expired(const struct fd *f, enum fd_way way, int64_t now)
@@ -141,11 +180,27 @@ static bool expired(const struct fd *f, enum fd_way way, int64_t now)
 	return d != 0 && d <= now;
 }
 
-int fd_check_deadline(const struct fd *f, enum fd_way way)
+/* .. of the file that has the number now. */
+static __attribute__((noinline)) bool has_expired(struct fd *f, enum fd_way way)
 {
-	if (likely(fd_deadline(f, way) == 0))
+	struct ready_list list = { NULL, NULL };
+	struct m *mp = rt_enter();
+	bool yes;
+
+	lock_acquire(&f->lock);
+	renew(f, &list);
+	yes = expired(f, way, os_now());
+	lock_release(&f->lock);
+	fd_ready_all(mp, &list);
+	rt_exit(mp);
+	return yes;
+}
+
+int fd_check_deadline(struct fd *f, enum fd_way way)
+{
+	if (likely(fd_deadline(f, way) == 0) || !expired(f, way, os_now()))
 		return 0;
-	return expired(f, way, os_now()) ? -ETIMEDOUT : 0;
+	return has_expired(f, way) ? -ETIMEDOUT : 0;
 }
 
 static deadline_fire fire_read, fire_write;
@@ -238,6 +293,8 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 	}
 	mp = rt_enter();
 	lock_acquire(&u.f->lock);
+	if (u.f->more)
+		renew(u.f, &list);
 	set_deadline(mp, u.f, FD_READ, read_deadline, &list);
 	set_deadline(mp, u.f, FD_WRITE, write_deadline, &list);
 	lock_release(&u.f->lock);
@@ -248,29 +305,6 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 }
 
 /* ------------------------------------------------------------------ waiting */
-
-/* lock held. The poller watches f for what, from now at the latest. 0 or -errno;
- * -ENOENT: it is another file than before. */
-static int watch(struct fd *f, unsigned what)
-{
-	int r;
-
-	if (likely((f->watched & what) == what && f->own))
-		return 0;
-	what |= f->watched;
-	if ((r = netpoll_start()) < 0)
-		return r;
-	if (f->watched) {
-		r = netpoll_modify(f->number, fd_tag(f), what);
-	} else {
-		r = netpoll_add(f->number, fd_tag(f), what);
-		if (r == -EEXIST)
-			r = netpoll_modify(f->number, fd_tag(f), what);
-	}
-	if (r == 0)
-		f->watched = what & (NETPOLL_READ | NETPOLL_WRITE);
-	return r;
-}
 
 /* lock held. WAIT: it is to wait; 0: to try again; or -errno. */
 enum { WAIT = 1 };

@@ -316,6 +316,45 @@ GO_TEST(events_of_a_file_that_lost_its_number)
 	net_close(next);
 }
 
+/* It is the new file's, although nobody has waited for that yet. */
+GO_TEST(a_deadline_of_a_file_that_got_a_used_number)
+{
+	int fd[2], next[2];
+	char c;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	fd[0] = move_to(fd[0], 500);
+	go(write_later, fd[1]);
+	CHECK_EQ(goro_read(fd[0], &c, 1), 1);
+	CHECK_EQ(close(fd[0]), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, next), 0);
+	next[0] = move_to(next[0], 500);
+	CHECK_EQ(goro_set_deadline(next[0], goro_now() + 5 * GORO_MILLISECOND, GORO_FOREVER), 0);
+	CHECK_EQ(goro_read(next[0], &c, 1), -ETIMEDOUT);
+	close(fd[1]);
+	net_close(next);
+}
+
+/* .. and the old one's is not. */
+GO_TEST(a_deadline_goes_with_its_file)
+{
+	int fd[2], next[2];
+	char c;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	fd[0] = move_to(fd[0], 500);
+	CHECK_EQ(goro_set_deadline(fd[0], goro_now(), goro_now()), 0);
+	CHECK_EQ(goro_read(fd[0], &c, 1), -ETIMEDOUT);
+	CHECK_EQ(close(fd[0]), 0);
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, next), 0);
+	next[0] = move_to(next[0], 500);
+	CHECK_EQ(goro_write(next[0], "x", 1), 1);
+	CHECK_EQ(goro_write(next[1], "x", 1), 1);
+	CHECK_EQ(goro_read(next[0], &c, 1), 1);
+	close(fd[1]);
+	net_close(next);
+}
+
 /* Made by our own call, closed by close(2), and made again: as new. */
 GO_TEST(plain_close_of_what_a_call_made)
 {
