@@ -18,7 +18,7 @@
 #include "symbol.h"
 
 /* How far in the function that the program called can be: the runtime is not deeper. */
-#define FRAMES_OF_RUNTIME 12
+#define FRAMES_OF_RUNTIME 16
 
 /* A function of ours that the program calls. */
 static inline bool frame_is_api(const struct symbol *sym)
