@@ -4,7 +4,8 @@
  * wakeup.sleep: how much later than asked a sleep of a millisecond ends.
  * wakeup.other: the time from a send, by one that was woken itself just now and
  * goes on computing, until the receiver runs: on another processor, whose thread
- * has to be woken. So only with two processors or more.
+ * has to be woken, or in the sender's place, for whom it then is. Only with two
+ * processors or more.
  */
 #include "bench.h"
 
