@@ -290,20 +290,25 @@ GO_TEST(plain_close_and_the_number_again)
 	}
 }
 
+/* A pair of sockets, of which the first has that number. */
+static void pair_at(int number, int fd[2])
+{
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	fd[0] = move_to(fd[0], number);
+}
+
 /* The old file lives on under another number and goes on to have events. */
 GO_TEST(events_of_a_file_that_lost_its_number)
 {
 	int fd[2], other, next[2];
 	char c;
 
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-	fd[0] = move_to(fd[0], 500);
+	pair_at(500, fd);
 	go(write_later, fd[1]);
 	CHECK_EQ(goro_read(fd[0], &c, 1), 1);
 	other = dup(fd[0]);
 	CHECK_EQ(close(fd[0]), 0);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, next), 0);
-	next[0] = move_to(next[0], 500);
+	pair_at(500, next);
 	CHECK_EQ(write(fd[1], "old", 3), 3);
 	go(write_later, next[1]);
 	CHECK_EQ(goro_read(next[0], &c, 1), 1);
@@ -322,13 +327,11 @@ GO_TEST(a_deadline_of_a_file_that_got_a_used_number)
 	int fd[2], next[2];
 	char c;
 
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-	fd[0] = move_to(fd[0], 500);
+	pair_at(500, fd);
 	go(write_later, fd[1]);
 	CHECK_EQ(goro_read(fd[0], &c, 1), 1);
 	CHECK_EQ(close(fd[0]), 0);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, next), 0);
-	next[0] = move_to(next[0], 500);
+	pair_at(500, next);
 	CHECK_EQ(goro_set_deadline(next[0], goro_now() + 5 * GORO_MILLISECOND, GORO_FOREVER), 0);
 	CHECK_EQ(goro_read(next[0], &c, 1), -ETIMEDOUT);
 	close(fd[1]);
@@ -341,13 +344,11 @@ GO_TEST(a_deadline_goes_with_its_file)
 	int fd[2], next[2];
 	char c;
 
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-	fd[0] = move_to(fd[0], 500);
+	pair_at(500, fd);
 	CHECK_EQ(goro_set_deadline(fd[0], goro_now(), goro_now()), 0);
 	CHECK_EQ(goro_read(fd[0], &c, 1), -ETIMEDOUT);
 	CHECK_EQ(close(fd[0]), 0);
-	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, next), 0);
-	next[0] = move_to(next[0], 500);
+	pair_at(500, next);
 	CHECK_EQ(goro_write(next[0], "x", 1), 1);
 	CHECK_EQ(goro_write(next[1], "x", 1), 1);
 	CHECK_EQ(goro_read(next[0], &c, 1), 1);
