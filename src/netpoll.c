@@ -30,7 +30,8 @@
  *	  the two would go on over here, where nothing of theirs is in a cache.
  *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
  *	  except while a running P looks often enough: each event would wake the
- *	  keeper for what the other finds a microsecond later.
+ *	  keeper for what the other finds a microsecond later; and where there is no CPU for it
+ *	  but those of Ps that get through their work quickly (p_for_events).
  *	- sysmon, while no M waits there and nobody has looked for a millisecond (all
  *	  Ps run goroutines that do not end, or all Ms are in blocking calls), watches
  *	  the poller without taking events. If there are any it says so

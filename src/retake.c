@@ -195,8 +195,8 @@ static bool another_p_instead(const struct p *pp, const struct m *mp, int64_t ag
 	return true;
 }
 
-/* It seems to run for long because it waits for a CPU, among others that do not: it is left to
- * for some slices. See p_for_events. */
+/* It seems to run for long because it waits for a CPU, among others that do not: it is left
+ * alone for some slices. See p_for_events. */
 static bool lacks_cpu(const struct p *pp, const struct m *mp, int64_t age)
 {
 	return load_relaxed(&sched.brisk) && only_cpus_are_short() && age < LACKS_CPU_SLICES * SLICE_SHORT_NS &&

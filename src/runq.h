@@ -320,7 +320,7 @@ static inline bool runq_only_woken(const struct p *pp)
 	       d_head(load_relaxed(&pp->started.word)) == (uint16_t)pp->started.tail;
 }
 
-/* .. and nothing but the next. Owner only. */
+/* Nothing but the next. Owner only. */
 static inline bool runq_only_next(const struct p *pp)
 {
 	return load_relaxed(&pp->runnext) && load_relaxed(&pp->woken.head) == pp->woken.tail &&
