@@ -394,28 +394,53 @@ static uintptr_t scan_number(const char **at)
 	}
 }
 
-/* "0.20 0.18 0.12 RUNNABLE/ALL PID", the caller among the runnable. The file stays open: a number
- * that was taken for a moment would be missing to a program that has none left, and then be
- * there again. Sysmon only. */
-bool os_cpus_crowded(int times)
+/* Reads a short file as text. It stays open: a number that was taken for a moment would be
+ * missing to a program that has none left, and then be there again. */
+static bool read_kept(int *fd, const char *path, char *text, size_t size)
 {
-	static int fd = -1;
-	static long cpus;
-	char line[128];
-	const char *at = line;
 	long n;
 
-	if (fd < 0)
-		fd = (int)sys4(SYS_openat, AT_FDCWD, "/proc/loadavg", O_RDONLY | O_CLOEXEC, 0);
-	n = fd < 0 ? fd : sys4(SYS_pread64, fd, line, sizeof line - 1, 0);
-	if (n <= 0)
+	if (*fd < 0)
+		*fd = (int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	n = *fd < 0 ? *fd : sys4(SYS_pread64, *fd, text, size - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* How many a list such as "0-1,4-7,9" has. */
+static long count_listed(const char *at)
+{
+	long n = 0;
+
+	for (;; at++) {
+		uintptr_t first = scan_number(&at), last = first;
+
+		if (*at == '-') {
+			at++;
+			last = scan_number(&at);
+		}
+		n += last > first ? (long)(last - first) + 1 : 1;
+		if (*at != ',')
+			return n;
+	}
+}
+
+/* libc's sysconf would open the list for a moment. "0.20 0.18 0.12 RUNNABLE/ALL PID": the caller
+ * is among the runnable. Sysmon only. */
+bool os_cpus_crowded(int times)
+{
+	static int list = -1, load = -1;
+	static long cpus;
+	char text[1024];
+	const char *at = text;
+
+	if (cpus == 0 && read_kept(&list, "/sys/devices/system/cpu/online", text, sizeof text))
+		cpus = count_listed(text);
+	if (cpus == 0 || !read_kept(&load, "/proc/loadavg", text, sizeof text))
 		return false;
-	line[n] = '\0';
 	for (int spaces = 0; spaces < 3 && *at; at++)
 		spaces += *at == ' ';
-	if (cpus == 0)
-		cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	return cpus > 0 && (long)scan_number(&at) > times * cpus;
+	return (long)scan_number(&at) > times * cpus;
 }
 
 /* The futex of a wait for a lock, from the arguments of the call; else 0. Locks of glibc's
