@@ -28,12 +28,9 @@
  *
  * Far away
  *
- * Once a heap is large, sleeps that end later than the first on it, by some milliseconds,
- * lie elsewhere (timer_far.c) and come to the heap a few milliseconds of them at a time.
- *
- *	Invariant: none of those that are far away comes before the first on the heap.
- *
- * settle restores that when the first goes away or is put off.
+ * Once a heap is large, sleeps that end later than the first, by a millisecond or more,
+ * lie elsewhere (timer_far.c), and are taken from there. What is due is the earlier of the first
+ * on the heap and the first that is far away.
  *
  * Who looks, and when:
  *	- an M that looks for work: at its own P's, then at the others';
@@ -167,30 +164,18 @@ static void sift_down(struct timers *ts, uint32_t i, struct timer_entry e)
 	entry_set(ts, i, e);
 }
 
-static void min_update(struct timers *ts)
-{
-	store_seqcst(&ts->min_when, ts->n ? ts->entry[0].when : TIMER_NEVER);
-}
-
 /* The first entry is the last of its line, so that 1 to 4, 5 to 8 and so on share
  * one each. */
 #define UNUSED_ENTRIES (ARITY - 1)
 
-/* Mapped, not malloced: this may run in state RUNTIME. */
 static void make_room(struct timers *ts)
 {
 	uint32_t slots = ts->entry ? 2 * (ts->room + UNUSED_ENTRIES) : FIRST_SLOTS;
-	struct timer_entry *e = os_map(slots * sizeof *e), *old = ts->entry;
+	struct timer_entry *e = entries_map(slots) + UNUSED_ENTRIES;
 
-	if (!e)
-		throw("out of memory for timers");
-	tool_mapped(e, slots * sizeof *e);
-	e += UNUSED_ENTRIES;
-	if (old) {
-		memcpy(e, old, ts->n * sizeof *e);
-		old -= UNUSED_ENTRIES;
-		tool_unmapped(old, slots / 2 * sizeof *e);
-		os_unmap(old, slots / 2 * sizeof *e);
+	if (ts->entry) {
+		memcpy(e, ts->entry, ts->n * sizeof *e);
+		entries_unmap(ts->entry - UNUSED_ENTRIES, slots / 2);
 	}
 	ts->entry = e;
 	ts->room = slots - UNUSED_ENTRIES;
@@ -217,30 +202,11 @@ static void heap_replace(struct timers *ts, uint32_t i, struct timer_entry e)
 
 /* ---------------------------------------------------------------- far away */
 
-static bool comes_near(const struct timers *ts, int64_t by)
-{
-	int64_t first = far_first(ts->far);
-
-	return first <= by || ts->n == 0 || first < ts->entry[0].when;
-}
-
-/* Those due by then are on the heap, and whoever comes first. */
-static inline void settle_until(struct timers *ts, int64_t by)
-{
-	while (unlikely(ts->far_n > 0) && comes_near(ts, by))
-		store_relaxed(&ts->far_n, ts->far_n - far_take(ts->far, heap_put, ts));
-}
-
-static inline void settle(struct timers *ts)
-{
-	settle_until(ts, INT64_MIN);
-}
-
 /* A sleep that ends long after the first, where there are many. */
 static inline bool goes_far(const struct timers *ts, struct timer_entry e)
 {
 	return (ts->far_n > 0 || ts->n >= FAR_FROM) && is_sleep(e) &&
-	       far_unit(e.when) > far_unit(ts->entry[0].when);
+	       far_unit(e.when) > far_unit(ts->min_when);
 }
 
 static bool put_far(struct timers *ts, struct timer_entry e)
@@ -251,9 +217,29 @@ static bool put_far(struct timers *ts, struct timer_entry e)
 	return true;
 }
 
+/* Those that are due by then, and before the first on the heap; how many. */
+static uint32_t take_far(struct timers *ts, int64_t by, struct timer_entry *due, uint32_t max)
+{
+	uint32_t n;
+
+	if (likely(ts->far_n == 0))
+		return 0;
+	n = far_take(ts->far, ts->n ? soonest(by, ts->entry[0].when) : by, due, max);
+	store_relaxed(&ts->far_n, ts->far_n - n);
+	return n;
+}
+
 /* --------------------------------------------------------- adding, removing */
 
-/* ts->lock held. */
+/* Until this, it may be too early, which does no harm. */
+static void min_update(struct timers *ts)
+{
+	int64_t first = ts->n ? ts->entry[0].when : TIMER_NEVER;
+
+	store_seqcst(&ts->min_when, ts->far_n ? soonest(first, far_first(ts->far)) : first);
+}
+
+/* ts->lock held. From the heap; min_update is left to the caller. */
 static void take_off(struct timers *ts, uint32_t i)
 {
 	struct timer_entry e = ts->entry[i], last = ts->entry[ts->n - 1];
@@ -264,10 +250,6 @@ static void take_off(struct timers *ts, uint32_t i)
 		store_release(&entry_timer(e)->heap, NULL);
 	if (i != ts->n)
 		heap_replace(ts, i, last);
-	if (i == 0) {
-		settle(ts);
-		min_update(ts);
-	}
 }
 
 /* ts->lock held. True: it is the first to come. */
@@ -276,7 +258,7 @@ static bool put(struct timers *ts, struct timer_entry e)
 	if (goes_far(ts, e) && put_far(ts, e))
 		return false;
 	heap_put(ts, e);
-	if (ts->entry[0].what != e.what)
+	if (e.when >= ts->min_when)
 		return false;
 	min_update(ts);
 	return true;
@@ -357,10 +339,8 @@ bool timer_change(struct m *mp, struct timer *t, int64_t when)
 		uint32_t i = t->index;
 
 		t->when = when < TIMER_LAST ? when : TIMER_LAST;
+		first = t->when < ts->min_when;
 		heap_replace(ts, i, (struct timer_entry){ t->when, (uintptr_t)t });
-		first = t->index == 0;
-		if (i == 0)
-			settle(ts);
 		if (i == 0 || first)
 			min_update(ts);
 	}
@@ -380,8 +360,12 @@ bool timer_try_stop(struct timer *t)
 		lock_acquire(&ts->lock);
 		here = load_relaxed(&t->heap) == ts;
 		if (here) {
-			check(entry_timer(ts->entry[t->index]) == t);
-			take_off(ts, t->index);
+			uint32_t i = t->index;
+
+			check(entry_timer(ts->entry[i]) == t);
+			take_off(ts, i);
+			if (i == 0)
+				min_update(ts);
 		}
 		lock_release(&ts->lock);
 		if (here)
@@ -418,18 +402,20 @@ static uint32_t take_due(struct timers *ts, int64_t now, struct timer_entry *due
 	uint32_t n = 0;
 
 	lock_acquire(&ts->lock);
-	while (ts->n > 0 && ts->entry[0].when <= now && n < SLEEPS_TOGETHER) {
-		struct timer_entry e = ts->entry[0];
-
-		if (!is_sleep(e) && n > 0)
+	for (;;) {
+		n += take_far(ts, now, due + n, SLEEPS_TOGETHER - n);
+		if (n == SLEEPS_TOGETHER || ts->n == 0 || ts->entry[0].when > now)
 			break;
-		due[n++] = e;
-		if (!is_sleep(e))
-			store_relaxed(&entry_timer(e)->firing, 1);
+		if (!is_sleep(ts->entry[0]) && n > 0)
+			break;
+		due[n++] = ts->entry[0];
+		if (!is_sleep(ts->entry[0]))
+			store_relaxed(&entry_timer(ts->entry[0])->firing, 1);
 		take_off(ts, 0);
-		if (!is_sleep(e))
+		if (!is_sleep(due[0]))
 			break;
 	}
+	min_update(ts);
 	lock_release(&ts->lock);
 	return n;
 }
@@ -560,8 +546,9 @@ static uint32_t count_due(struct timers *ts, int64_t by)
 	uint32_t due[TIMERS_DENSE], n;
 
 	lock_acquire(&ts->lock);
-	settle_until(ts, by);
 	n = due_first(ts, by, due, TIMERS_DENSE);
+	if (ts->far_n > 0)
+		n += far_count(ts->far, by, TIMERS_DENSE);
 	lock_release(&ts->lock);
 	return n;
 }
@@ -612,7 +599,7 @@ void timers_move(struct p *from, struct p *to)
 	struct timer_entry due[SLEEPS_TOGETHER];
 	uint32_t n;
 
-	while ((n = take_due(a, TIMER_NEVER, due))) {
+	while ((n = take_due(a, TIMER_LAST, due))) {
 		lock_acquire(&b->lock);
 		for (uint32_t i = 0; i < n; i++)
 			put(b, due[i]);

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct timers;
 struct timer_far;
 
 struct timer_entry {
@@ -24,14 +23,19 @@ static inline int64_t far_unit(int64_t when)
 	return when >> FAR_UNIT_BITS;
 }
 
+/* Room for so many; there is, or the program ends. */
+struct timer_entry *entries_map(uint32_t n);
+void entries_unmap(struct timer_entry *e, uint32_t n);
+
 /* With nothing in it. NULL: no memory. */
 struct timer_far *far_make(void);
-/* False: no memory. */
+/* False: no memory, or it ends too soon for this. */
 bool far_put(struct timer_far *f, struct timer_entry e);
 /* When the first of them ends; TIMER_NEVER: there are none. */
 int64_t far_first(const struct timer_far *f);
-/* Puts those of the first unit to ts; how many there were, at least one. */
-uint32_t far_take(struct timer_far *f, void (*put)(struct timers *ts, struct timer_entry e),
-                  struct timers *ts);
+/* Takes those that end by then, in order, as far as max; how many. */
+uint32_t far_take(struct timer_far *f, int64_t by, struct timer_entry *out, uint32_t max);
+/* How many end by then, which is soon after the first does; max if there are more. */
+uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max);
 
 #endif
