@@ -3,7 +3,8 @@
  *
  * timers.sleep: 200,000 goroutines that are there already sleep once each, to
  * ends that are spread evenly over a second in no order; CPU time each, and how
- * late they wake (p50, p99).
+ * late they wake (p50, p99), noted in the order of their ends: in that of their
+ * numbers each note would be a miss of the caches, a tenth of what a sleep takes here.
  * timers.stop: a timer is made and stopped in time, beside 10,000 others; as for
  * every request with a timeout. timers.reset: one is put off again and again.
  * timers.tick: a thousand tickers of 10 ms with a goroutine each; CPU time per
@@ -37,7 +38,7 @@ static void sleeper(uint64_t number)
 	goro_waitgroup_wait(&gate);
 	end = first_end + place * (SPREAD_NS / SLEEPERS);
 	goro_sleep(end - goro_now());
-	late[number] = goro_now() - end;
+	late[place] = goro_now() - end;
 	goro_waitgroup_done(&ended);
 }
 

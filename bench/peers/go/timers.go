@@ -34,7 +34,7 @@ func sleepers() {
 			gate.Wait()
 			end := firstEnd.Add(time.Duration(place) * (sleeperSpread / sleeperCount))
 			time.Sleep(time.Until(end))
-			late[number] = time.Since(end).Nanoseconds()
+			late[place] = time.Since(end).Nanoseconds()
 			ended.Done()
 		}()
 	}
