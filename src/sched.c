@@ -596,15 +596,19 @@ static struct g *take_untried(struct m *mp)
 }
 
 /* The last look of an M that was spinning and has released its P. True: it has
- * a P again and is to look again. */
+ * a P again and is to look again. As in wake, not with a P that there is no CPU for: that
+ * would be a third thread where two have enough to do. Who sleeps next looks first. */
 static bool look_again(struct m *mp)
 {
-	struct p *pp;
+	struct p *pp = NULL;
 
 	if (!any_queued(NULL))
 		return false;
 	lock_acquire(&sched.lock);
-	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
+	if (!load_relaxed(&sched.stopping) && p_to_spare())
+		pp = p_idle_get();
+	else
+		store_relaxed(&sched.need_spinning, 1);
 	lock_release(&sched.lock);
 	if (!pp)
 		return false;
