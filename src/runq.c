@@ -428,13 +428,22 @@ static void pop_many(struct gqueue *q, struct g **gs, uint32_t n)
 		g_fetch_stack(gs[i]);
 }
 
+/* Among whom the global queue is shared: Ps that there are no CPUs for come only if they are in
+ * use. (With 64 of them on 2 CPUs who comes would get 8 of 500, and be back at once.) */
+static size_t sharers(void)
+{
+	int idle = load_relaxed(&sched.idle_p_n), unneeded = load_relaxed(&sched.unneeded_p);
+
+	return (size_t)(sched.gomaxprocs - (idle < unneeded ? idle : unneeded));
+}
+
 /* The rest of a share goes where its kind waits, which is no longer than that of
  * the P that was full. */
 struct g *globq_get(struct p *pp, bool started)
 {
 	struct gqueue *q = whose_turn(started);
 	struct g *gp = !q ? NULL : q == &sched.bound ? bound_pop(q) : pop(q), *gs[CAP];
-	uint32_t n = q ? (uint32_t)(q->n / (size_t)sched.gomaxprocs) : 0, room = 0;
+	uint32_t n = q ? (uint32_t)(q->n / sharers()) : 0, room = 0;
 
 	check(lock_is_held(&sched.lock));
 	if (q == &sched.runq || q == &sched.fresh)
