@@ -383,6 +383,8 @@ struct posts {
 	uint64_t seen_turns;	/* .. and how many there had been on the P then */
 	int64_t again_at;	/* some were late: none before that .. */
 	int64_t pause;		/* .. which is for so long */
+	int64_t cpu;		/* what the thread had used when the first came, .. */
+	int cpu_tid;		/* .. and which; 0: not known */
 	uint64_t questions;	/* so far: each might have been a switch .. */
 	uint32_t rest;		/* .. and of so many more none is put off */
 	int64_t circle_at;	/* since when the same few go round */

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <goro.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #include "fd.h"
 #include "file_map.h"
 #include "os.h"
+#include "runtime.h"
 #include "temporary.h"
 #include "test.h"
 
@@ -419,6 +422,51 @@ GO_TEST_TIMEOUT(those_who_go_round_let_others_run, 60)
 	goro_waitgroup_wait(&readers);
 	debug.post = was;
 	end(fd);
+}
+
+static void pin(int tid, void *cpus)
+{
+	CHECK_EQ(sched_setaffinity(tid, sizeof(cpu_set_t), cpus), 0);
+}
+
+static void *compute(void *arg)
+{
+	while (!load_relaxed(&stop))
+		;
+	return arg;
+}
+
+/* Threads of the program's own take their CPU away for milliseconds, over and over. That is no
+ * reason not to wait in company for long: it is some ms then, and would be hundreds. */
+GO_TEST_TIMEOUT(in_company_without_a_cpu, 60)
+{
+	struct company c = { .fd = mapped_file(), .at_end = BLOCK };
+	int64_t longest = 0;
+	pthread_t t[2];
+	cpu_set_t one, all;
+
+	if (TOOL_TSAN)
+		SKIP("turns are not short");
+	CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	goro_gomaxprocs(1);
+	AWAIT(runtime_is_whole());
+	CHECK(os_thread_each(pin, &one) >= 0);
+	stop = 0;
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, compute, NULL), 0);
+	for (int64_t began = goro_now(); goro_now() - began < 2 * GORO_SECOND;) {
+		all_read(&c);
+		if (load_relaxed(&p_at(0)->posts.pause) > longest)
+			longest = load_relaxed(&p_at(0)->posts.pause);
+	}
+	CHECK(longest < 64 * GORO_MILLISECOND);
+	store_relaxed(&stop, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	CHECK(os_thread_each(pin, &all) >= 0);
+	end(c.fd);
 }
 
 /* --------------------------------------------------------------- not mapped */
