@@ -375,7 +375,6 @@ GO_TEST(who_spins_leaves_the_poller_to_who_looks_often)
 	CHECK_EQ(goro_close(fd[0]), 0);
 }
 
-/* GOMAXPROCS changes while connections are busy. */
 /* ------------------------------------------- more Ps than there are CPUs */
 
 enum pace { QUICK, SLOW, OVER };
@@ -419,6 +418,7 @@ GO_TEST(events_beside_the_quick_and_the_slow)
 
 /* ------------------------------------------------------------------ changes */
 
+/* GOMAXPROCS changes while connections are busy. */
 GO_TEST(procs_change_under_load)
 {
 	goro_waitgroup wg = { 0 };
