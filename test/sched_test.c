@@ -659,6 +659,8 @@ GO_TEST(short_work_takes_as_many_ps_as_there_are_cpus)
 {
 	int cpus = cpus_affinity();
 
+	if (TOOL_TSAN)
+		SKIP("to start a goroutine is no short work");
 	goro_gomaxprocs(cpus + 2);
 	AWAIT(runtime_is_whole());
 	for (int round = 0; round < SCALED(1000); round++) {
