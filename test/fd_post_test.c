@@ -258,7 +258,7 @@ TEST(others_block) { in_runtime(beside_blockers, "post=1"); }
 /* ------------------------------------------------------ what cannot be sent */
 
 #define PIECE  1500
-#define PIECES 100
+#define PIECES 40
 
 /* Much more than fits: it waits, and comes whole and in order. */
 static void write_much(int i)
@@ -421,7 +421,7 @@ static void close_race(void)
 {
 	warm_up();
 	connect_all();
-	for (int k = 0; k < SCALED(400); k++) {
+	for (int k = 0; k < SCALED(250); k++) {
 		linger_round(k);
 		memset(written, 0, sizeof written);
 		start_all(write_once, CONNS);
@@ -438,9 +438,9 @@ TEST_TIMEOUT(the_next_file_gets_nothing_of_it, 120) { in_runtime(close_race, "po
 
 /* ------------------------------------------------------------- not too late */
 
-#define ROUNDS  30
+#define ROUNDS  16
 #define OTHERS  8
-#define BUSY_NS (20 * GORO_MILLISECOND)
+#define BUSY_NS (10 * GORO_MILLISECOND)
 
 enum keeps_busy { COMPUTES, BLOCKS, BLOCKS_ANNOUNCED };
 
