@@ -200,6 +200,8 @@
 #define POST_WELL_NS      16000000
 /* Where a question was not put off although others are about to run, so many more are not. */
 #define POST_REST 8
+/* After so many questions that were not put off because others are stopped, one lets others run. */
+#define POST_ALONE 32
 
 /* An announced call may take this long before it costs the P. */
 #define SYSCALL_GRACE_NS 20000

@@ -24,6 +24,11 @@
  * runs before all others, as one does that goes on. After SLICE_SHORT_NS they all go behind
  * these.
  *
+ * Who does nothing but read is stopped at the end of its slice if it does not wait in company, and then
+ * counts as one that computes, because of whom nobody does: once stopped, they would be for good. So
+ * it lets the others run after POST_ALONE of such reads. (Reads of 4 KiB without end by 48: 0.5 us, and
+ * 0.27.)
+ *
  * When it is done
  *
  * The P sends what is in the queue, and asks,
@@ -447,12 +452,26 @@ static bool may_ask(struct m *mp)
 }
 
 /* Who asks last asks for all, and goes on. */
+/* It has asked by itself for long enough, because others were stopped. */
+static bool lets_others_ask(struct m *mp)
+{
+	struct p *pp = mp->p;
+
+	if (!pp || load_relaxed(&sched.bound.n) == 0 || mp->curg->preempt_off ||
+	    ++pp->posts.alone < POST_ALONE)
+		return false;
+	pp->posts.alone = 0;
+	return true;
+}
+
 bool fd_post_question(struct fd_file *file)
 {
 	struct m *mp = rt_enter_free();
 	struct g *gp = mp->curg;
 
 	if (!may_ask(mp)) {
+		if (lets_others_ask(mp))
+			mp = sched_yield_local(mp);
 		rt_exit_free(mp);
 		return false;
 	}

@@ -387,6 +387,7 @@ struct posts {
 	int cpu_tid;		/* .. and which; 0: not known */
 	uint64_t questions;	/* so far: each might have been a switch .. */
 	uint32_t rest;		/* .. and of so many more none is put off */
+	uint32_t alone;		/* so many were not while others were stopped */
 	int64_t circle_at;	/* since when the same few go round */
 
 	/* sysmon's. */

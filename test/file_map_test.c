@@ -424,6 +424,40 @@ GO_TEST_TIMEOUT(those_who_go_round_let_others_run, 60)
 	end(fd);
 }
 
+static int may_read;
+
+static void compute_then_read(int fd, goro_waitgroup *wg)
+{
+	while (!load_relaxed(&may_read))
+		;
+	read_until_stopped(fd, wg);
+}
+
+/* Who was stopped waits in company again when it only reads, though all the others were stopped,
+ * too. */
+GO_TEST_TIMEOUT(in_company_after_a_stop, 60)
+{
+	goro_waitgroup readers = { 0 };
+	int fd = mapped_file(), was = post_always();
+	uint64_t before;
+
+	if (GORO_RUNQ_CAP < COMPANY)
+		SKIP("all wait in the global queue");
+	goro_gomaxprocs(2);
+	stop = may_read = 0;
+	goro_waitgroup_add(&readers, COMPANY);
+	for (int i = 0; i < COMPANY; i++)
+		go(compute_then_read, fd, &readers);
+	AWAIT(load_relaxed(&sched.bound.n) > COMPANY / 3);
+	before = load_relaxed(&fd_answered);
+	store_relaxed(&may_read, 1);
+	AWAIT(load_relaxed(&fd_answered) - before > 10000);
+	store_relaxed(&stop, 1);
+	goro_waitgroup_wait(&readers);
+	debug.post = was;
+	end(fd);
+}
+
 static void pin(int tid, void *cpus)
 {
 	CHECK_EQ(sched_setaffinity(tid, sizeof(cpu_set_t), cpus), 0);
