@@ -634,46 +634,6 @@ GO_TEST(who_stops_looking_wakes_another_for_what_came_meanwhile)
 		left += stop_looking(c);
 }
 
-/* ------------------------------------------- more Ps than there are CPUs */
-
-static uint32_t turns, turns_beyond;
-
-/* For some microseconds, and the next. */
-static void short_work(int cpus, int left, goro_waitgroup *wg)
-{
-	for (volatile int k = 0; k < 300; k++)
-		;
-	fetch_add_relaxed(&turns, 1);
-	if (goro_gomaxprocs(0) - (int)load_relaxed(&sched.idle_p_n) > cpus)
-		fetch_add_relaxed(&turns_beyond, 1);
-	if (left > 0)
-		go(short_work, cpus, left - 1, wg);
-	else
-		goro_waitgroup_done(wg);
-}
-
-/* Rounds, at the end of each of which threads run out of work and look whether there is more: there is
- * for another P, but no CPU. (Where that is taken all the same, it is 1 to 3 of a thousand turns, as a
- * rule. On a busy machine some see more Ps in use because threads lose their CPUs.) */
-GO_TEST(short_work_takes_as_many_ps_as_there_are_cpus)
-{
-	int cpus = cpus_affinity();
-
-	if (TOOL_TSAN)
-		SKIP("to start a goroutine is no short work");
-	goro_gomaxprocs(cpus + 2);
-	AWAIT(runtime_is_whole());
-	for (int round = 0; round < SCALED(1000); round++) {
-		goro_waitgroup wg = { 0 };
-
-		goro_waitgroup_add(&wg, 20);
-		for (int i = 0; i < 20; i++)
-			go(short_work, cpus, 10 + 5 * i, &wg);
-		goro_waitgroup_wait(&wg);
-	}
-	CHECK(turns_beyond < turns / 1000);
-}
-
 /* --------------------------------------------------------- who goes first */
 
 static int received;
