@@ -30,8 +30,6 @@
  */
 #include "timer_far.h"
 
-#include <string.h>
-
 #include "mem.h"
 #include "os.h"
 #include "throw.h"
