@@ -263,6 +263,8 @@
 #define STACK_DEFAULT_BYTES (256 << 10)
 #define STACK_MIN_BYTES     (16 << 10)
 #define STACK_MAX_BYTES     (1 << 30)
+/* The runtime's own goroutines, the debug server's above all: whatever GORO_STACK says. */
+#define INTERNAL_STACK_BYTES STACK_DEFAULT_BYTES
 /* Address space taken from the kernel at a time, where stacks are not larger. */
 #define STACK_REGION_BYTES  (1LL << 30)
 /* Stacks guarded at a time when a region is carved. */

@@ -426,9 +426,10 @@ int goro_start(void (*fn)(void), ARGS)
 #undef ARGS
 #undef PASS_ARGS
 
-static bool launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller, bool internal)
+static bool launch_call(struct m *mp, int stack_cls, void (*fn)(void *), void *arg, void *caller,
+                        bool internal)
 {
-	struct g *gp = g_get(mp, stack_default_class);
+	struct g *gp = g_get(mp, stack_cls);
 
 	if (!gp)
 		return false;
@@ -444,12 +445,12 @@ static bool launch_call(struct m *mp, void (*fn)(void *), void *arg, void *calle
 
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller)
 {
-	return launch_call(mp, fn, arg, caller, false);
+	return launch_call(mp, stack_default_class, fn, arg, caller, false);
 }
 
 bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
 {
-	return launch_call(mp, fn, arg, NULL, true);
+	return launch_call(mp, stack_class(INTERNAL_STACK_BYTES), fn, arg, NULL, true);
 }
 
 void g_ended(struct m *mp, struct g *gp)

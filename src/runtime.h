@@ -238,7 +238,8 @@ void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
 void g_launch(struct m *mp, struct g *gp, void *caller);
 /* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
-/* The same for a goroutine that is the runtime's own, not the program's. */
+/* The same for a goroutine that is the runtime's own, not the program's, on a stack of
+ * INTERNAL_STACK_BYTES. */
 bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg);
 void g_pool_age(void);				/* those that lay idle since the last call are cold */
 size_t g_pool_give_back(size_t *left);		/* some of the cold ones: how many */
