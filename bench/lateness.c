@@ -5,6 +5,8 @@
  *
  * Not in rounds: a fixed number of sleeps, each followed by both round trips.
  */
+#include <sys/socket.h>
+
 #include "bench.h"
 
 #define SLEEPS    200

@@ -45,9 +45,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/types.h>
-#include <sys/uio.h>
 
 #define GORO_API __attribute__((visibility("default")))
 
@@ -58,6 +55,16 @@
 #include <type_traits>
 extern "C" {
 #endif
+
+/* The system's own types, without the headers that define them: those declare send,
+ * recv, select and many more, and a program may have functions of its own with such
+ * names. Who calls goro_recvmsg and the like includes <sys/socket.h>, <sys/uio.h>. */
+typedef long ssize_t;
+typedef long off_t;
+typedef unsigned int socklen_t;
+struct iovec;
+struct msghdr;
+struct sockaddr;
 
 /* ---------------------------------------------------------------- program */
 

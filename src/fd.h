@@ -6,6 +6,7 @@
 #define GORO_FD_H
 
 #include <goro.h>
+#include <sys/types.h>
 
 #include "netpoll.h"
 #include "types.h"

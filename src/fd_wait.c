@@ -38,6 +38,7 @@
  * what is known of the old file, and before one that has passed ends a call.
  */
 #include <errno.h>
+#include <sys/uio.h>
 
 #include "deadline.h"
 #include "fd.h"

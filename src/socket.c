@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "io.h"
