@@ -1,10 +1,11 @@
 /*
  * limit.c - how many threads there may be, and the report when that is not enough.
  *
- * A goroutine in a blocking call keeps its thread, so what runs out of threads is
- * nearly always a program with thousands of goroutines in such calls. The report
- * says how many there are, and where: threads with the same innermost calls are
- * counted together, and the largest groups shown with their trace.
+ * Three kinds of goroutines keep their thread: those in a blocking call, which are
+ * nearly always the reason; those that goro_lock_os_thread ties to it; and those
+ * that were preempted in the middle of user code. The report says how many there are
+ * of each kind, and where: goroutines with the same innermost calls are counted
+ * together, and the largest groups shown with their trace.
  *
  * By the spawner, which is no M: the program may be in any state.
  */
@@ -37,6 +38,15 @@ static bool same_place(const struct backtrace *a, const struct backtrace *b)
 	return true;
 }
 
+/* Why a goroutine keeps its thread, and how the report says it of a number of them. */
+enum kind { BLOCKED, LOCKED, PREEMPTED, KINDS };
+
+static const char *const kind_text[KINDS] = {
+	[BLOCKED] = " goroutines are in blocking calls\n",
+	[LOCKED] = " goroutines are locked to their threads\n",
+	[PREEMPTED] = " goroutines were preempted and wait to go on on their threads\n",
+};
+
 /* In a blocking call, announced or not. */
 static bool is_blocked(struct m *mp, const struct g *gp)
 {
@@ -44,27 +54,44 @@ static bool is_blocked(struct m *mp, const struct g *gp)
 	       (load_relaxed(&gp->status) == G_SYSCALL || load_acquire(&mp->attn) & ATTN_TAKEN);
 }
 
-/* Fills group; how many there are. *others: blocked in yet other places. */
-static int collect(struct group *group, int *all, int *others)
+/* The goroutine that keeps mp's thread, or NULL. It goes on meanwhile: what is said
+ * of it is right for one moment. */
+static TOOL_RACY const struct g *keeper_of(struct m *mp, enum kind *kind)
+{
+	/* acquire: pairs with store_release in attach of foreign.c */
+	const struct g *gp = load_acquire(&mp->curg);
+
+	*kind = BLOCKED;
+	if (is_blocked(mp, gp))
+		return gp;
+	gp = peek(&mp->locked_g);
+	if (gp)
+		*kind = peek(&gp->lock_depth) > 0 ? LOCKED : PREEMPTED;
+	return gp;
+}
+
+/* Fills group with the places where goroutines of this kind are; how many places. */
+static int collect(struct group *group, enum kind which, int *all)
 {
 	static struct backtrace bt;
 	int n = 0, i;
 
-	*all = *others = 0;
+	*all = 0;
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
-		/* acquire: pairs with store_release in attach of foreign.c */
-		const struct g *gp = load_acquire(&mp->curg);
+		enum kind kind;
+		const struct g *gp = keeper_of(mp, &kind);
 
-		if (!is_blocked(mp, gp))
+		if (!gp || kind != which)
 			continue;
 		++*all;
-		backtrace_thread(&bt, mp, gp);
+		if (kind == BLOCKED)
+			backtrace_thread(&bt, mp, gp);
+		else
+			backtrace_any(&bt, gp);
 		for (i = 0; i < n && !same_place(&group[i].bt, &bt); i++)
 			;
-		if (i == GROUPS) {
-			++*others;
+		if (i == GROUPS)
 			continue;
-		}
 		if (i == n) {
 			group[n].bt = bt;
 			group[n++].n = 0;
@@ -74,14 +101,16 @@ static int collect(struct group *group, int *all, int *others)
 	return n;
 }
 
-static void print_blocked(struct printer *pr)
+static void print_kind(struct printer *pr, enum kind kind)
 {
 	static struct group group[GROUPS];
-	int all, others, n = collect(group, &all, &others);
+	int all, n = collect(group, kind, &all);
 
+	if (all == 0 && kind != BLOCKED)
+		return;
 	print_str(pr, "runtime: ");
 	print_int(pr, all);
-	print_str(pr, " goroutines are in blocking calls\n");
+	print_str(pr, kind_text[kind]);
 	for (int shown = 0; shown < GROUPS_SHOWN; shown++) {
 		struct group *most = &group[0];
 
@@ -100,6 +129,12 @@ static void print_blocked(struct printer *pr)
 	print_flush(pr);
 }
 
+static void print_keepers(struct printer *pr)
+{
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		print_kind(pr, kind);
+}
+
 void limit_check(int threads)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
@@ -110,7 +145,7 @@ void limit_check(int threads)
 	print_str(&pr, "runtime: program exceeds ");
 	print_int(&pr, most);
 	print_str(&pr, "-thread limit\n");
-	print_blocked(&pr);
+	print_keepers(&pr);
 	throw("thread exhaustion");
 }
 
@@ -125,7 +160,7 @@ void limit_reached(int threads, int error)
 	print_str(&pr, ")\n");
 	if (error == EAGAIN)
 		print_str(&pr, "runtime: may need to increase max user processes (ulimit -u)\n");
-	print_blocked(&pr);
+	print_keepers(&pr);
 	throw("newosproc");
 }
 

@@ -88,6 +88,72 @@ TEST(at_the_limit_the_report_says_who_blocks_and_where)
 	CHECK_CONTAINS(o.err, "fatal error: thread exhaustion\n");
 }
 
+SEEN static void wait_locked(void)
+{
+	goro_lock_os_thread();
+	goro_sleep(seconds(100));
+	NO_TAIL_CALL();
+}
+
+static int lock_many(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	for (int i = 0; i < 40; i++)
+		go(wait_locked);
+	goro_sleep(seconds(100));
+	return 0;
+}
+
+static void child_of_locked(void)
+{
+	goro_set_max_threads(30);
+	exit(goro_run(lock_many, 0, NULL));
+}
+
+TEST(locked_goroutines_that_use_up_the_threads_are_reported)
+{
+	int locked;
+
+	test_run_child(child_of_locked, &o);
+	locked = number_before(" goroutines are locked to their threads\n");
+	CHECK_EQ(o.status, 2);
+	CHECK(locked >= 5 && locked <= 30);
+	CHECK_EQ(number_before(" goroutines are in blocking calls\n"), 0);
+	CHECK(number_before(" of them here:\n") > 0);
+	CHECK_CONTAINS(o.err, "wait_locked(");
+	CHECK_CONTAINS(o.err, "fatal error: thread exhaustion\n");
+}
+
+static void hog(void)
+{
+	for (volatile uint64_t n = 0;; n++)
+		;
+}
+
+static int compute_in_many(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	for (int i = 0; i < 40; i++)
+		go(hog);
+	goro_sleep(seconds(100));
+	return 0;
+}
+
+static void child_of_hogs(void)
+{
+	goro_set_max_threads(30);
+	exit(goro_run(compute_in_many, 0, NULL));
+}
+
+TEST(preempted_goroutines_that_use_up_the_threads_are_reported)
+{
+	test_run_child(child_of_hogs, &o);
+	CHECK_EQ(o.status, 2);
+	CHECK(number_before(" goroutines were preempted and wait to go on on their threads\n") >= 5);
+	CHECK_CONTAINS(o.err, "hog(");
+	CHECK_CONTAINS(o.err, "fatal error: thread exhaustion\n");
+}
+
 static void child_of_poor_user(void)
 {
 	uid_t nobody_else = 100000 + (uid_t)getpid();	/* whose processes would count, too */
