@@ -82,7 +82,8 @@ GORO_API int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **ar
  * each an integer, a pointer, an enum or a bool, evaluated now. The call is
  * type-checked at compile time as f(a, b, ...) would be; a float or a struct
  * argument does not compile, and f's parameters must be of such types too. What
- * f returns is dropped. 0, or -ENOMEM with nothing started. */
+ * f returns is dropped. 0, or -ENOMEM with nothing started. A NULL f ends the process
+ * with "fatal error: go of nil func value", here as in all that starts goroutines. */
 #define goro_go(...) GORO_GO_PICK(__VA_ARGS__, GORO_GO_6, GORO_GO_5, GORO_GO_4, \
 	GORO_GO_3, GORO_GO_2, GORO_GO_1, GORO_GO_0, GORO_GO_NONE)(__VA_ARGS__)
 #ifndef GORO_NO_SHORT_NAMES
@@ -123,8 +124,9 @@ GORO_API int goro_num_cpu(void);            /* affinity and cgroup quota seen  *
 GORO_API size_t goro_num_goroutine(void);
 
 /* How many threads there may be, 10,000 unless set: debug.SetMaxThreads. The
- * previous setting. A goroutine in a blocking call keeps its thread; a program that
- * needs more ends with a report of how many are in such calls, and where. */
+ * previous setting. A goroutine keeps its thread while it is in a blocking call or
+ * locked to it; a program that needs more threads ends with a report of how many do,
+ * and where. */
 GORO_API int goro_set_max_threads(int n);
 
 /* Goroutine-local storage. Destructors run when the goroutine ends. */

@@ -628,7 +628,7 @@ goro_ctx_func *goro_ctx_after_func(goro_ctx *c, void (*fn)(void *), void *arg)
 	bool now;
 
 	if (!fn)
-		goro_panic("go of nil func value");
+		g_of_nil();
 	f = malloc(sizeof *f);
 	if (!f)
 		return NULL;

@@ -331,6 +331,11 @@ static void launch(struct m *mp, struct g *gp, void *caller)
 	}
 }
 
+void g_of_nil(void)
+{
+	fatal("go of nil func value");
+}
+
 void g_launch(struct m *mp, struct g *gp, void *caller)
 {
 	launch(mp, gp, caller);
@@ -360,7 +365,7 @@ static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void
 	struct g *gp;
 
 	if (unlikely(!fn))
-		panic_misuse("go of nil func value");
+		g_of_nil();
 	gp = get(mp, stack_default_class);
 	if (gp) {
 		set_call(gp, fn, PASS_ARGS);

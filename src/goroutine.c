@@ -6,7 +6,6 @@
 #include <goro.h>
 #include <string.h>
 
-#include "panic.h"
 #include "runtime.h"
 #include "stack.h"
 #include "trace.h"
@@ -41,7 +40,7 @@ static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *ar
 		cls = stack_default_class;
 	mp = rt_enter();
 	if (unlikely(!fn))
-		panic_misuse("go of nil func value");
+		g_of_nil();
 	gp = g_get(mp, cls);
 	if (!gp) {
 		rt_exit(mp);

@@ -10,7 +10,7 @@
 #include <goro.h>
 #include <stdlib.h>
 
-#include "atomic.h"
+#include "runtime.h"
 
 struct goro_group {
 	goro_ctx *ctx;
@@ -75,6 +75,8 @@ static int start(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 
 int goro_group_go(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 {
+	if (unlikely(!fn))
+		g_of_nil();
 	if (g->limit)
 		goro_chan_send(g->limit, NULL);
 	return start(g, fn, arg);
@@ -82,6 +84,8 @@ int goro_group_go(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 
 bool goro_group_try_go(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 {
+	if (unlikely(!fn))
+		g_of_nil();
 	if (g->limit && !goro_chan_try_send(g->limit, NULL))
 		return false;
 	return start(g, fn, arg) == 0;

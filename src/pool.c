@@ -352,7 +352,7 @@ int goro_pool_submit(goro_pool *p, void (*fn)(void *), void *arg, int64_t deadli
 	int err;
 
 	if (unlikely(!fn))
-		goro_panic("go of nil func value");
+		g_of_nil();
 	mp = now ? rt_enter() : rt_enter_free();
 	err = submit(&mp, p, &t, deadline);
 	if (now)

@@ -241,6 +241,8 @@ bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
 /* The same for a goroutine that is the runtime's own, not the program's, on a stack of
  * INTERNAL_STACK_BYTES. */
 bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg);
+/* A goroutine of a NULL function was asked for: ends the process, as in Go. */
+_Noreturn void g_of_nil(void) __attribute__((cold));
 void g_pool_age(void);				/* those that lay idle since the last call are cold */
 size_t g_pool_give_back(size_t *left);		/* some of the cold ones: how many */
 size_t g_pool_cached(void);

@@ -260,7 +260,7 @@ goro_timer *goro_after_func(int64_t ns, void (*fn)(void *), void *arg)
 	struct goro_timer *t;
 
 	if (!fn)
-		goro_panic("go of nil func value");
+		g_of_nil();
 	t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;

@@ -682,6 +682,78 @@ TEST(quit_survives_a_goroutine_whose_stack_is_garbage)
 	}
 }
 
+/* --------------------------------------------------------------- go of NULL */
+
+static void (*const nothing)(void *);
+
+static void go_nothing(void)
+{
+	go(nothing, NULL);
+}
+
+static void go_copy_of_nothing(void)
+{
+	goro_go_copy(NULL, nothing, NULL, 0);
+}
+
+static void go_nothing_with_attr(void)
+{
+	goro_go_attr(NULL, nothing, NULL);
+}
+
+static void group_of_nothing(void)
+{
+	goro_group_go(goro_group_make(NULL, 0), NULL, NULL);
+}
+
+static void group_of_nothing_now(void)
+{
+	goro_group_try_go(goro_group_make(NULL, 1), NULL, NULL);
+}
+
+static void pool_of_nothing(void)
+{
+	goro_pool_submit(goro_pool_make(1, 1), nothing, NULL, GORO_FOREVER);
+}
+
+static void nothing_after(void)
+{
+	goro_after_func(GORO_SECOND, nothing, NULL);
+}
+
+static void nothing_after_a_context(void)
+{
+	goro_ctx_after_func(goro_ctx_background(), nothing, NULL);
+}
+
+static void try_to(void *arg)
+{
+	(*(void (**)(void))arg)();
+}
+
+static void go_nothing_in_try(void)
+{
+	void (*f)(void) = go_nothing;
+
+	goro_try(try_to, &f);
+}
+
+TEST(go_of_null_ends_the_process_whoever_starts_it)
+{
+	static void (*const starter[])(void) = {
+		go_nothing, go_copy_of_nothing, go_nothing_with_attr, group_of_nothing,
+		group_of_nothing_now, pool_of_nothing, nothing_after, nothing_after_a_context,
+		go_nothing_in_try,
+	};
+
+	for (size_t i = 0; i < sizeof starter / sizeof *starter; i++) {
+		run(starter[i]);
+		CHECK_EQ(o.status, 2);
+		begins_with("fatal error: go of nil func value\n\ngoroutine 1 [running]:\n");
+		CHECK_CONTAINS(o.err, "\nprogram_main(");
+	}
+}
+
 /* ------------------------------------------------------------------- misuse */
 
 static void panics_with(void (*f)(void), const char *text)

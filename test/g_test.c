@@ -158,20 +158,6 @@ GO_TEST(a_function_pointer_can_be_started)
 	wait_for(2);
 }
 
-static void start_nothing(void *arg)
-{
-	(void)arg;
-	goro_start(NULL, 0, 0, 0, 0, 0, 0);
-}
-
-GO_TEST(starting_null_panics)
-{
-	CHECK_STR(goro_try(start_nothing, NULL), "go of nil func value");
-	done = goro_chan_of(char, 0);
-	go(finish);
-	wait_for(1);
-}
-
 /* --------------------------------------------------------------------- copy */
 
 static unsigned char pattern(size_t i)
