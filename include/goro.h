@@ -592,7 +592,7 @@ GORO_API int goro_profile_write(const char *profile, int fd);
  * has run; hz 0: 100 a second. It is written to fd, which is to stay open so long, by stop;
  * nothing is said if that fails. 0, or -errno: -EBUSY if one runs already, -EINVAL for an hz
  * that makes no sense. Stopping what does not run does nothing. (GORO_CPUPROFILE=FILE in the
- * environment is a profile of the whole run.) */
+ * environment is a profile of the whole run; %p in FILE is the process id.) */
 GORO_API int goro_profile_cpu_start(int fd, int hz);
 GORO_API void goro_profile_cpu_stop(void);
 
@@ -621,7 +621,7 @@ GORO_API int goro_debug_serve(const char *address);
  * could not be written on from some moment, as -errno (-ENOBUFS: fd is too slow); or 0.
  *
  * With GORO_TRACE=FILE in the environment a program is traced from goro_run to its
- * exit. */
+ * exit; %p in FILE is the process id. A set-uid program ignores it. */
 GORO_API int goro_trace_start(int fd);
 GORO_API void goro_trace_stop(void);
 GORO_API int goro_trace_error(void);

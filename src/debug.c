@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "environment.h"
+
 struct debug debug;
 
 static void set(const char *name, size_t len, int value)
@@ -20,7 +22,7 @@ static void set(const char *name, size_t len, int value)
 
 void debug_init(void)
 {
-	const char *s = getenv("GORO_DEBUG");
+	const char *s = environment_get("GORO_DEBUG");
 
 	while (s && *s) {
 		size_t field = strcspn(s, ",");

@@ -37,6 +37,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "runtime.h"
 
 #define CONNS_MAX 64
@@ -478,7 +479,7 @@ static void *serve_as_asked(void *arg)
 	int port, error = debug_http_serve(arg, &port);
 
 	if (error)
-		fprintf(stderr, "goro: GORO_DEBUG_SERVE=%s: %s\n", (char *)arg, strerror(-error));
+		environment_complain("GORO_DEBUG_SERVE", strerror(-error));
 	else if (port)
 		fprintf(stderr, "goro: debug server on port %d: /debug/\n", port);
 	return NULL;
@@ -486,9 +487,14 @@ static void *serve_as_asked(void *arg)
 
 void debug_http_init(void)
 {
-	const char *address = getenv("GORO_DEBUG_SERVE");
-	char *copy = address && *address ? strdup(address) : NULL;
+	static char address[300];
+	const char *value = environment_get("GORO_DEBUG_SERVE");
+	int error;
 
-	if (copy && m_thread_make_quiet(serve_as_asked, copy) != 0)
-		fprintf(stderr, "goro: GORO_DEBUG_SERVE: no thread to be had\n");
+	if (!value)
+		return;
+	error = environment_expand(value, address, sizeof address)
+	                ? m_thread_make_quiet(serve_as_asked, address) : ENAMETOOLONG;
+	if (error)
+		environment_complain("GORO_DEBUG_SERVE", strerror(error));
 }

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "frame.h"
 #include "os.h"
 #include "panic.h"
@@ -35,7 +36,7 @@ enum dump_level dump_level = DUMP_SINGLE;
 
 void dump_init(void)
 {
-	const char *s = getenv("GORO_TRACEBACK");
+	const char *s = environment_get("GORO_TRACEBACK");
 
 	if (!s)
 		return;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "cpus.h"
+#include "environment.h"
 #include "runtime.h"
 #include "trace.h"
 #include "world.h"
@@ -23,7 +24,7 @@ static bool helped;		/* one of them is kept busy by the runtime itself */
 
 void procs_init(void)
 {
-	const char *s = getenv("GORO_MAXPROCS");
+	const char *s = environment_get("GORO_MAXPROCS");
 	int n = s ? cpus_parse_maxprocs(s, GOMAXPROCS_MAX) : 0;
 
 	cpus_open();

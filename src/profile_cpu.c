@@ -38,12 +38,13 @@
 #include <fcntl.h>
 #include <goro.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "os.h"
 #include "preempt.h"
-#include "print.h"
 #include "profile.h"
 #include "profile_sample.h"
 #include "runtime.h"
@@ -487,28 +488,17 @@ static void at_exit(void)
 		goro_profile_cpu_stop();
 }
 
-static void complain(const char *what, const char *path)
-{
-	struct printer pr = print_to_fd(STDERR_FILENO);
-
-	print_str(&pr, "goro: GORO_CPUPROFILE=");
-	print_str(&pr, path);
-	print_str(&pr, what);
-	print_flush(&pr);
-}
-
 void profile_cpu_from_environment(void)
 {
-	const char *path = getenv("GORO_CPUPROFILE");
-	int fd;
+	int fd = environment_open("GORO_CPUPROFILE"), error;
 
-	if (!path || !path[0])
-		return;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		complain(": cannot be opened\n", path);
-	else if (start(fd, HZ_DEFAULT) != 0)
-		complain(": cannot be started\n", path);
-	else
-		atexit(at_exit);
+		return;
+	error = start(fd, HZ_DEFAULT);
+	if (error) {
+		environment_complain("GORO_CPUPROFILE", strerror(-error));
+		close(fd);
+		return;
+	}
+	atexit(at_exit);
 }

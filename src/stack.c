@@ -58,6 +58,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "environment.h"
 #include "mem.h"
 #include "os.h"
 #include "types.h"
@@ -146,7 +147,7 @@ static size_t parse_bytes(const char *s)
 
 void stack_init(void)
 {
-	const char *s = getenv("GORO_STACK");
+	const char *s = environment_get("GORO_STACK");
 	size_t n = s ? parse_bytes(s) : 0;
 	int cls = stack_class(n ? n : STACK_DEFAULT_BYTES);
 

@@ -22,13 +22,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <goro.h>
 
+#include "environment.h"
 #include "os.h"
 #include "runtime.h"
 #include "trace_impl.h"
@@ -287,24 +287,22 @@ static void stop_at_exit(void)
 		return;
 	goro_trace_stop();
 	if (goro_trace_error())
-		fprintf(stderr, "goro: GORO_TRACE: %s\n", strerror(-goro_trace_error()));
+		environment_complain("GORO_TRACE", strerror(-goro_trace_error()));
 }
 
 void trace_start_by_environment(void)
 {
 	static uint32_t done;
-	const char *file = getenv("GORO_TRACE");
 	int fd, error;
 
-	if (!file || !*file || exchange_acqrel(&done, 1))
+	if (exchange_acqrel(&done, 1) || (fd = environment_open("GORO_TRACE")) < 0)
 		return;
-	fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	error = fd < 0 ? -errno : goro_trace_start(fd);
-	if (fd >= 0)
-		close(fd);
-	if (error)
-		fprintf(stderr, "goro: GORO_TRACE: %s: %s\n", file, strerror(-error));
+	error = goro_trace_start(fd);
+	close(fd);
+	if (error) {
+		environment_complain("GORO_TRACE", strerror(-error));
+		return;
+	}
 	traced = getpid();
-	if (!error)
-		atexit(stop_at_exit);
+	atexit(stop_at_exit);
 }

@@ -35,6 +35,7 @@ static void child_anew(void (*f)(void))
 	child();
 }
 
+__attribute__((unused))
 static void run(void (*f)(void))
 {
 	program = f;

@@ -27,6 +27,9 @@ for library in shared static; do
 	done
 done
 
+# A set-uid program's environment is its caller's: environment.c alone reads it, and knows that.
+"$NM" -uD "$BUILD_DIR/libgoro.so" | grep -w getenv && complain "getenv is used: see environment.h"
+
 compiles()
 {
 	command -v "$1" >/dev/null || return 0

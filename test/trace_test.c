@@ -940,7 +940,7 @@ TEST(a_program_that_cannot_be_traced_runs_all_the_same)
 	setenv("GORO_TRACE", "/nonexistent/trace", 1);
 	run(traced_program);
 	CHECK_EQ(o.status, 0);
-	CHECK_STR(o.err, "goro: GORO_TRACE: /nonexistent/trace: No such file or directory\n");
+	CHECK_STR(o.err, "goro: GORO_TRACE=/nonexistent/trace: No such file or directory\n");
 }
 
 /* ------------------------------------------------------------ bad files */
