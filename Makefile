@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench install clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench install reference clean help
 all: build-release
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
+	@echo "make reference       the manual as a web site: $(BUILD)/reference/index.html"
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
 	@echo "make build-PRESET    any build of CMakePresets.json"
 	@echo "make clean           remove $(BUILD)"
@@ -68,6 +69,10 @@ install: build-release
 	@cmake --install $(BUILD)/release --prefix $(PREFIX) >/dev/null
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
 	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+reference:
+	@tools/setup reference
+	@tools/reference $(BUILD)/reference
 
 clean:
 	@rm -rf $(BUILD)
