@@ -112,7 +112,8 @@ GORO_API void goro_lock_os_thread(void);
 GORO_API void goro_unlock_os_thread(void);
 
 /* Between these the goroutine is not stopped in favour of others, however long
- * it runs; they nest. For code that must not be descheduled. */
+ * it runs; they nest. For code that must not be descheduled. The end of a goroutine or
+ * of a pool's task, and a panic that goro_try catches, undo what was disabled since. */
 GORO_API void goro_preempt_disable(void);
 GORO_API void goro_preempt_enable(void);
 

@@ -12,6 +12,7 @@
  * has not run yet is not asleep.
  */
 
+#include "g.h"
 #include "init.h"
 #include "local.h"
 #include "mem.h"
@@ -29,6 +30,8 @@ static void thread_ends(void *arg)
 	g_locals_end(mp->foreign_g);
 	panic_g_end(mp->foreign_g);
 	trace_regions_end(mp->foreign_g);
+	g_forget(mp->foreign_g);
+	mp->foreign_g->lock_depth = 0;
 	trace_thread_end(mp);
 	lock_acquire(&sched.lock);
 	deadlock_check();

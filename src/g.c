@@ -464,6 +464,12 @@ void g_ended(struct m *mp, struct g *gp)
 	put(mp, gp);
 }
 
+void g_forget(struct g *gp)
+{
+	gp->name[0] = '\0';
+	store_relaxed(&gp->preempt_off, 0);
+}
+
 /* What few goroutines have: most of it in user code. The mark goes last, back in the
  * runtime, where nobody sets it meanwhile. */
 static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
@@ -476,7 +482,7 @@ static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 	panic_g_end(gp);
 	trace_regions_end(gp);
 	mp = rt_enter();
-	gp->name[0] = '\0';
+	g_forget(gp);
 	gp->is_main = false;
 	if (gp->is_internal)
 		fetch_add_relaxed(&sched.internal, (uint32_t)-1);

@@ -14,6 +14,10 @@ void g_init(void);
 struct m *g_start(struct m *mp);
 /* Ends the current goroutine, gp; its defers have run. In user code. */
 _Noreturn void g_end(struct g *gp);
+/* Resets what gp's function has set with goro_set_name and goro_preempt_disable, so that
+ * the next goroutine on the same stack, or the next task of a worker, does not inherit it.
+ * Called by gp's own thread. */
+void g_forget(struct g *gp);
 size_t g_pool_cached_bytes(void);
 
 /* gp is over. */

@@ -43,6 +43,7 @@ struct try_frame {
 	struct try_frame *outer;
 	struct defer *defers;	/* the list when the try began */
 	struct panic *panics;
+	uint32_t preempt_off;	/* the goroutine's nesting when the try began */
 	char *message;		/* of the panic that came back here */
 	bool exiting;		/* goexit is running its defers */
 };
@@ -125,6 +126,7 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 		.outer = gp->tries,
 		.defers = gp->defers,
 		.panics = gp->panics,
+		.preempt_off = gp->preempt_off,
 	};
 
 	drop_last_message(gp);
@@ -138,6 +140,7 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 	gp = my_g();
 	drop_last_message(gp);
 	store_relaxed(&gp->untidy, true);
+	store_relaxed(&gp->preempt_off, frame.preempt_off);
 	gp->tries = frame.outer;
 	gp->last_try_message = frame.message;
 	return frame.message;

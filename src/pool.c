@@ -29,8 +29,10 @@
 #include <stdlib.h>
 
 #include "deadline.h"
+#include "g.h"
 #include "os.h"
 #include "panic.h"
+#include "trace.h"
 #include "waitq.h"
 
 /* A goroutine that could not be started, for lack of memory, is tried again. */
@@ -234,6 +236,18 @@ static void worker_end(void *arg)
 		goro_sleep(RETRY_NS);
 }
 
+/* A task begins as a goroutine does. Only what the last one kept with goro_local_set is
+ * there: that is the worker's. One that stays locked to its thread ends its goroutine, and
+ * the thread with it. */
+static __attribute__((noinline)) void tidy_up(struct g *gp, struct defer *own)
+{
+	panic_run_defers(gp, own);
+	trace_regions_end(gp);
+	g_forget(gp);
+	if (gp->lock_depth > 0)
+		goro_goexit();
+}
+
 /* The pool is not touched after the last next_task. */
 static void worker_main(goro_pool *p)
 {
@@ -247,8 +261,8 @@ static void worker_main(goro_pool *p)
 	while (next_task(p, &t, w.in_task)) {
 		w.in_task = true;
 		t.fn(t.arg);
-		if (unlikely(gp->defers != own))
-			panic_run_defers(gp, own);
+		if (unlikely(gp->defers != own || gp->lock_depth > 0 || load_relaxed(&gp->untidy)))
+			tidy_up(gp, own);
 	}
 	w.in_task = false;
 	panic_run_defers(gp, NULL);	/* while w is there */

@@ -377,6 +377,7 @@ void goro_preempt_disable(void)
 	struct m *mp = rt_enter();
 
 	count_up(&mp->curg->preempt_off, 1);
+	store_relaxed(&mp->curg->untidy, true);		/* g_forget is to reset it */
 	rt_exit(mp);
 }
 

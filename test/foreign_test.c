@@ -449,3 +449,30 @@ TEST(deadlock_without_any_goroutine)
 {
 	ends_in_deadlock(only_plain_threads);
 }
+
+/* ------------------------------------------------------- state of its own that it leaves */
+
+static void *be_clean_and_leave_state(void *arg)
+{
+	const struct g *gp;
+
+	goro_gosched();
+	gp = m_self()->curg;
+	CHECK_EQ(gp->preempt_off, 0);
+	CHECK_EQ(gp->lock_depth, 0);
+	CHECK_STR(gp->name, "");
+	goro_set_name("a thread");
+	goro_preempt_disable();
+	goro_lock_os_thread();
+	return arg;
+}
+
+TEST(a_thread_leaves_nothing_to_the_next_one)
+{
+	for (int i = 0; i < 20; i++) {
+		pthread_t t;
+
+		start_thread(&t, be_clean_and_leave_state, NULL);
+		pthread_join(t, NULL);
+	}
+}

@@ -659,3 +659,46 @@ GO_TEST(the_dead_are_kept_without_memory_for_it)
 		live_and_end(goro_chan_of(char, 0), MANY, stacks);
 	}
 }
+
+/* ------------------------------------------------- state of its own that it leaves */
+
+static void (*leave)(void);
+
+static void be_clean_and_leave_state(void)
+{
+	struct g *gp = m_self()->curg;
+
+	CHECK_EQ(gp->preempt_off, 0);
+	CHECK_EQ(gp->lock_depth, 0);
+	CHECK_STR(gp->name, "");
+	finish();
+	goro_set_name("a name");
+	goro_preempt_disable();
+	goro_preempt_disable();
+	if (leave)
+		leave();
+}
+
+/* One after the other: each is likely to have the stack of the one before. */
+static void run_in_turn(int n)
+{
+	goro_gomaxprocs(1);
+	done = goro_chan_of(char, 0);
+	for (int i = 0; i < n; i++) {
+		go(be_clean_and_leave_state);
+		wait_for(1);
+		goro_gosched();
+	}
+	goro_chan_unref(done);
+}
+
+GO_TEST(preemption_is_on_again_after_a_goroutine_that_returns_with_it_off)
+{
+	run_in_turn(50);
+}
+
+GO_TEST(preemption_is_on_again_after_a_goroutine_that_exits_with_it_off)
+{
+	leave = goro_goexit;
+	run_in_turn(50);
+}

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "await.h"
+#include "runtime.h"
 #include "test.h"
 
 /* Steps are noted in one string. */
@@ -125,6 +126,24 @@ GO_TEST(try_returns_null_or_the_message)
 	CHECK(goro_try(nothing, NULL) == NULL);
 	CHECK_STR(goro_try(panic_with_number, &n), "number 17");
 	CHECK(goro_try(nothing, NULL) == NULL);
+}
+
+static void panic_without_preemption(void *arg)
+{
+	goro_preempt_disable();
+	panic_with_number(arg);
+}
+
+GO_TEST(preemption_is_on_again_after_a_panic_where_it_was_off)
+{
+	int n = 17;
+
+	goro_preempt_disable();
+	CHECK_STR(goro_try(panic_without_preemption, &n), "number 17");
+	CHECK_EQ(m_self()->curg->preempt_off, 1);
+	goro_preempt_enable();
+	CHECK_STR(goro_try(panic_without_preemption, &n), "number 17");
+	CHECK_EQ(m_self()->curg->preempt_off, 0);
 }
 
 static void panic_long(void *arg)

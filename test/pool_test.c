@@ -4,11 +4,13 @@
  */
 /* test: procs */
 /* test: leaks */
+#include <fcntl.h>
 #include <goro.h>
 #include <pthread.h>
 
 #include "atomic.h"
 #include "await.h"
+#include "runtime.h"
 #include "test.h"
 
 #define MS GORO_MILLISECOND
@@ -477,6 +479,42 @@ TEST(panic_in_a_task_ends_the_process)
 	test_run_child(run_panicking, &o);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "panic: in a task");
+}
+
+/* ------------------------------------------------- what a task leaves behind */
+
+/* A task begins as a goroutine does: preemptible, not locked to a thread, without a name
+ * or regions of an execution trace. */
+static void be_clean_and_leave_state(void *arg)
+{
+	struct g *gp = m_self()->curg;
+	int left = *(int *)arg;
+
+	CHECK_EQ(gp->preempt_off, 0);
+	CHECK_EQ(gp->lock_depth, 0);
+	CHECK_STR(gp->name, "");
+	CHECK(gp->trace.regions == NULL);
+	if (left == 0)
+		goro_set_name("a task");
+	else if (left == 1)
+		goro_preempt_disable();
+	else if (left == 2)
+		goro_lock_os_thread();
+	else
+		goro_trace_region_begin(0, "a region");
+}
+
+GO_TEST(a_task_leaves_nothing_to_the_next_one_of_its_worker)
+{
+	goro_pool *p = goro_pool_make(1, 4);
+	int left[] = { 0, 1, 2, 3 }, fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	CHECK_EQ(goro_trace_start(fd), 0);
+	for (int i = 0; i < 40; i++)
+		CHECK_EQ(goro_pool_submit(p, be_clean_and_leave_state, &left[i % 4], GORO_FOREVER), 0);
+	goro_pool_close(p);
+	goro_trace_stop();
+	close(fd);
 }
 
 /* ----------------------------------------------------------- plain threads */
