@@ -201,48 +201,55 @@ static size_t advise_batch(struct iovec *iov, size_t count, int advice)
 	return done;
 }
 
-static bool guard_markers(char *p, size_t n, size_t stride, size_t count)
+/* The number of ranges that have a marker, from the first on. */
+static size_t guard_markers(char *p, size_t n, size_t stride, size_t count)
 {
 	struct iovec iov[128];
 
-	while (count > 0) {
-		size_t batch = count < 128 ? count : 128, done;
+	for (size_t at = 0; at < count;) {
+		size_t batch = count - at < 128 ? count - at : 128, done;
 
 		for (size_t i = 0; i < batch; i++)
-			iov[i] = (struct iovec){ p + i * stride, n };
+			iov[i] = (struct iovec){ p + (at + i) * stride, n };
 		done = advise_batch(iov, batch, MADV_GUARD_INSTALL);
 		for (; done < batch; done++)
 			if (sys3(SYS_madvise, iov[done].iov_base, n, MADV_GUARD_INSTALL) != 0)
-				return false;
-		p += batch * stride;
-		count -= batch;
+				return at + done;
+		at += batch;
 	}
-	return true;
+	return count;
 }
 
 /* A guard by mprotect splits a mapping twice, and of mappings the kernel allows
  * 65530 (vm.max_map_count): half of them are left for all else. */
 #define MPROTECT_GUARDS_MAX 16000
 
-size_t os_guard(void *p, size_t n, size_t stride, size_t count)
+static size_t guard_mprotect(char *p, size_t n, size_t stride, size_t count)
 {
 	static size_t mprotected;
-	char *at = p;
 	size_t i;
 
-	if (os_guard_kind == OS_GUARD_MARKER) {
-		if (guard_markers(p, n, stride, count))
-			return count;
-		store_relaxed(&os_guard_kind, OS_GUARD_MPROTECT);
-	}
-	if (os_guard_kind == OS_GUARD_NONE)
-		return 0;
-	for (i = 0; i < count && load_relaxed(&mprotected) < MPROTECT_GUARDS_MAX; i++, at += stride) {
-		if (sys3(SYS_mprotect, at, n, PROT_NONE) != 0)
+	for (i = 0; i < count && load_relaxed(&mprotected) < MPROTECT_GUARDS_MAX; i++) {
+		if (sys3(SYS_mprotect, p + i * stride, n, PROT_NONE) != 0)
 			break;
 		fetch_add_relaxed(&mprotected, 1);
 	}
 	return i;
+}
+
+size_t os_guard(void *p, size_t n, size_t stride, size_t count)
+{
+	size_t done = 0;
+
+	if (os_guard_kind == OS_GUARD_MARKER) {
+		done = guard_markers(p, n, stride, count);
+		if (done == count)
+			return count;
+		store_relaxed(&os_guard_kind, OS_GUARD_MPROTECT);
+	}
+	if (os_guard_kind == OS_GUARD_NONE)
+		return done;
+	return done + guard_mprotect((char *)p + done * stride, n, stride, count - done);
 }
 
 void os_populate(void *p, size_t n, size_t stride, size_t count)

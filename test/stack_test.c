@@ -1,11 +1,13 @@
 /*
  * stack_test.c - stacks: each its own, guarded, and prepared ahead of their use.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "os.h"
+#include "refuse.h"
 #include "stack.h"
 #include "test.h"
 #include "types.h"
@@ -98,4 +100,74 @@ TEST(prepared_ones_are_used_next)
 	CHECK_EQ(stack_take(stack_default_class, &gp, 1), 1);
 	CHECK(gp == first);
 	CHECK(stack_find(gp->stack_lo - 1, &gp) == STACK_GUARD);
+}
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+/* Guards cannot be had any more from this address on: no markers, and none by mprotect. */
+static void refuse_guards_from(const char *addr)
+{
+	uint32_t lo = (uint32_t)(uintptr_t)addr, hi = (uint32_t)((uintptr_t)addr >> 32);
+	struct sock_filter code[] = {
+		REFUSE_LOAD(nr),
+		REFUSE_UNLESS(SYS_process_madvise, 1),
+		REFUSE_WITH(EPERM),
+		REFUSE_UNLESS(SYS_mprotect, 3),
+		REFUSE_LOAD(args[2]),
+		REFUSE_UNLESS(PROT_NONE, 10),
+		REFUSE_WITH(ENOMEM),
+		REFUSE_UNLESS(SYS_madvise, 8),
+		REFUSE_LOAD(args[2]),
+		REFUSE_UNLESS(MADV_GUARD_INSTALL, 6),
+		REFUSE_LOAD_UPPER(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, hi, 3, 0),
+		REFUSE_UNLESS(hi, 3),
+		REFUSE_LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, lo, 0, 1),
+		REFUSE_WITH(ENOMEM),
+		REFUSE_ALLOW,
+	};
+
+	refuse(code, sizeof code / sizeof *code);
+}
+
+/* The word below the stack can be read. The impossible first argument is looked at last. */
+static bool is_unguarded(const struct g *gp)
+{
+	return syscall(SYS_rt_sigprocmask, -1, gp->stack_lo - 8, NULL, _NSIG / 8) == -1 && errno != EFAULT;
+}
+
+static int check_flags(struct g **gs, int n)
+{
+	int unguarded = 0;
+
+	for (int i = 0; i < n; i++) {
+		CHECK(!stack_overflowed(gs[i]));
+		if (is_unguarded(gs[i])) {
+			*(uint64_t *)(gs[i]->stack_lo - 8) = 1;
+			CHECK(stack_overflowed(gs[i]));
+			unguarded++;
+		}
+	}
+	return unguarded;
+}
+
+TEST(guards_that_run_out_within_a_batch_are_kept)
+{
+	enum { N = STACK_CARVE_BATCH * 4, GUARDED = 200 };
+	struct g *first = *take(1), **gs;
+	int unguarded;
+
+	if (os_guard_kind != OS_GUARD_MARKER)
+		SKIP("no guard markers");
+	refuse_guards_from(first->stack_lo + (size_t)GUARDED * (STACK_DEFAULT_BYTES + os_page_bytes));
+	gs = calloc(N, sizeof *gs);
+	for (size_t got = 0; got < N;)
+		got += stack_take(stack_default_class, gs + got, N - got);
+	CHECK(os_guard_kind != OS_GUARD_MARKER);
+	unguarded = check_flags(gs, N);
+	CHECK(unguarded > 0 && unguarded < N);
+	CHECK_EQ(N - unguarded, GUARDED);
 }
