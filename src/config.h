@@ -304,6 +304,10 @@
 #define EVACUATE_FILLS_MAX  32
 /* How often the time that a stack must have been at rest doubles, if it comes back soon. */
 #define EVACUATE_DOUBLINGS  6
+/* If the system has no memory for a page that is to come back, it is asked again this often
+ * at this interval: for 10 seconds. Then the process ends. */
+#define EVACUATE_PUT_TRIES    100000
+#define EVACUATE_PUT_AGAIN_NS 100000
 /* How often sysmon says that the program is alive. */
 #define EVACUATE_NOTICE_NS  100000000
 

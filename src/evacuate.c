@@ -89,7 +89,7 @@
 #include "runtime.h"
 #include "userfault.h"
 
-struct evacuation evacuation;
+struct evacuation evacuation = { .put_tries = EVACUATE_PUT_TRIES };
 
 enum { UNKNOWN, WANTED, STARTING, RUNNING, IMPOSSIBLE };
 

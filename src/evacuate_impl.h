@@ -58,6 +58,7 @@ extern struct evacuation {
 	uint32_t turn;		/* odd: the server is at work on copies */
 	size_t away_n;		/* stacks */
 	uint64_t away_ever;
+	uint32_t put_tries;	/* EVACUATE_PUT_TRIES, or what a test has set */
 
 	/* The server's. */
 	struct ground *grounds[STACK_REGIONS_MAX];

@@ -15,17 +15,26 @@ _Noreturn void evacuate_broken(const char *what)
 	throw("evacuate: %s", what);
 }
 
-/* 0, or -EEXIST. There may be no memory for it just now; and the process may be ending. */
+static _Noreturn void cannot_put(int r)
+{
+	userfault_speak();
+	throw("evacuate: a page cannot be put back: error %d", -r);
+}
+
+/* 0, -EEXIST, or -ESRCH: the process is ending. If there is no memory for the page just
+ * now, tries again for EVACUATE_PUT_TRIES times. */
 int evacuate_put(void *to, const void *from)
 {
+	uint32_t tries = load_relaxed(&evacuation.put_tries);
+
 	for (;;) {
 		int r = userfault_put(to, from);
 
 		if (r == 0 || r == -EEXIST || r == -ESRCH)
 			return r;
-		if (r != -ENOMEM && r != -EAGAIN)
-			evacuate_broken("a page cannot be put back");
-		os_sleep(100000);
+		if ((r != -ENOMEM && r != -EAGAIN) || tries-- == 0)
+			cannot_put(r);
+		os_sleep(EVACUATE_PUT_AGAIN_NS);
 	}
 }
 

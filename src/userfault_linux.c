@@ -43,6 +43,9 @@ struct move {
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
 #define IOCTL_NEW_FD _IO(0xAA, 0x00)		/* of /dev/userfaultfd */
 
 static int faults = -1;		/* in the server's table alone */
@@ -90,10 +93,13 @@ static bool leave_table(void)
 	       (pokes == 0 || syscall_raw(SYS_close_range, 0, pokes - 1, 0, 0, 0, 0) == 0);
 }
 
-/* /proc/self is the process, with its table. */
+/* From the table of the process. (Standard error may be a socket, which cannot be opened
+ * by way of /proc/self/fd.) */
 void userfault_speak(void)
 {
-	long fd = syscall_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/fd/2", O_WRONLY, 0, 0, 0);
+	long pid = syscall_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	long process = syscall_raw(SYS_pidfd_open, pid, 0, 0, 0, 0, 0);
+	long fd = syscall_raw(SYS_pidfd_getfd, process, 2, 0, 0, 0, 0);
 
 	if (fd >= 0 && fd != 2)
 		syscall_raw(SYS_dup3, fd, 2, 0, 0, 0, 0);

@@ -9,13 +9,17 @@
 #include <fenv.h>
 #include <goro.h>
 #include <linux/futex.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "atomic.h"
 #include "await.h"
 #include "debug.h"
+#include "refuse.h"
 #include "test.h"
 
 /* Waiting goroutines are looked at every millisecond, and each is worth it. */
@@ -730,6 +734,73 @@ TEST(a_deadlock_is_seen)
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "all goroutines are asleep - deadlock!");
 	CHECK_CONTAINS(o.err, "waits_here(");
+}
+
+static void refuse_to_put_back(int error)
+{
+	struct sock_filter code[] = {
+		REFUSE_LOAD(nr),
+		REFUSE_UNLESS(SYS_ioctl, 3),
+		REFUSE_LOAD(args[1]),
+		REFUSE_UNLESS(UFFDIO_COPY, 1),
+		REFUSE_WITH((uint32_t)error),
+		REFUSE_ALLOW,
+	};
+
+	refuse(code, sizeof code / sizeof *code);
+}
+
+/* Goes on in a child whose standard error is a socket, as that of a service often is. This
+ * one passes on what the child writes, and ends as it does. */
+static void with_stderr_a_socket(void)
+{
+	char buf[4096];
+	int fd[2], status;
+	ssize_t n;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	if (fork() == 0) {
+		CHECK_EQ(dup2(fd[1], 2), 2);
+		close(fd[0]);
+		close(fd[1]);
+		return;
+	}
+	close(fd[1]);
+	while ((n = read(fd[0], buf, sizeof buf)) > 0)
+		if (write(2, buf, (size_t)n) != n)
+			break;
+	wait(&status);
+	_exit(WEXITSTATUS(status));
+}
+
+static int touch_what_cannot_come_back(int argc, char **argv)
+{
+	struct shared *s;
+
+	(void)argc, (void)argv;
+	s = show_one();
+	store_relaxed(&evacuation.put_tries, 20);
+	until_away(s);
+	refuse_to_put_back(ENOMEM);
+	return (int)s->counter[0];
+}
+
+static void without_pages(void (*unused)(void))
+{
+	(void)unused;
+	with_stderr_a_socket();
+	run_main((void (*)(void))(uintptr_t)touch_what_cannot_come_back);
+}
+
+TEST(a_page_that_never_comes_back_ends_the_process)
+{
+	struct test_output o;
+
+	test_run_anew(without_pages, NULL, &o);
+	if (o.status == TEST_SKIPPED)
+		SKIP("no userfaultfd here, or a build without evacuation");
+	CHECK_EQ(o.status, 2);
+	CHECK_CONTAINS(o.err, "evacuate: a page cannot be put back: error 12");
 }
 
 /* --------------------------------------------------------------------- fork */

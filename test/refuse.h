@@ -1,6 +1,6 @@
 /*
- * refuse.h - system calls that the kernel refuses from now on, by seccomp: of the calling
- * thread, and of those that it makes later.
+ * refuse.h - system calls that the kernel refuses from now on, to all threads of the
+ * process, by seccomp.
  */
 #ifndef GORO_TEST_REFUSE_H
 #define GORO_TEST_REFUSE_H
@@ -24,7 +24,7 @@ static inline void refuse(struct sock_filter *code, size_t n)
 	struct sock_fprog program = { (unsigned short)n, code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
 		SKIP("no seccomp here");
 }
 
