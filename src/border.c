@@ -2,6 +2,7 @@
  * border.c - the slow ways in and out of the runtime. See "Owning a P" in rt.h.
  */
 #include "preempt.h"
+#include "runq.h"
 #include "runtime.h"
 
 /*
@@ -113,8 +114,10 @@ void rt_exit_free_slow(struct m *mp)
 {
 	for (int i = 0; i < EXIT_LOOKS && asked(mp); i++) {
 		mp = rt_enter_free();
-		if (take_requests(mp))
+		if (take_requests(mp)) {
+			runq_stopped(mp->p);
 			mp = sched_yield_global(mp);
+		}
 		if (rt_try_exit(mp))
 			return;
 	}

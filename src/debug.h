@@ -5,6 +5,10 @@
 #ifndef GORO_DEBUG_H
 #define GORO_DEBUG_H
 
+#include <stdint.h>
+
+#include "config.h"
+
 #define DEBUG_SWITCH_LIST(X)                                              \
 	X(schedtrace)	/* print a line about the scheduler every N ms */ \
 	X(scheddetail)	/* .. and all Ps, Ms and Gs */                    \
@@ -32,5 +36,11 @@ struct debug {
 extern struct debug debug __attribute__((visibility("hidden")));
 
 void debug_init(void);
+
+/* How long a goroutine may run while only goroutines that have had their slice wait. */
+static inline int64_t slice_ns(void)
+{
+	return debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS;
+}
 
 #endif

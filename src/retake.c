@@ -213,6 +213,13 @@ static int64_t put_off_until(const struct m *mp)
 
 /* ------------------------------------------------------------------ the look */
 
+/* The running goroutine has made another ready and computes on. Of a pair that hand over to
+ * each other one is mostly next, too, at any look, but not without a switch since the last. */
+static bool next_stays(const struct p *pp, const struct runq_look *look)
+{
+	return look->next && look->switches == pp->looked_switches;
+}
+
 /* Who is stopped keeps a thread, and who has not begun needs none: with many stopped
  * already, those can wait for a whole slice. (The demo's blocking calls
  * beside a hundred short tasks: 60 threads, and 258 without this.) */
@@ -221,7 +228,8 @@ static bool somebody_just_came(const struct p *pp)
 	struct runq_look look = runq_look(pp);
 	size_t many = (size_t)load_relaxed(&sched.gomaxprocs) * STOPPED_MANY;
 
-	return look.woken || look.next || (look.started && load_relaxed(&sched.bound.n) < many);
+	return look.woken || next_stays(pp, &look) ||
+	       (look.started && load_relaxed(&sched.bound.n) < many);
 }
 
 /* The poller has events, and no P is about to look by itself. */
@@ -235,7 +243,7 @@ static bool poller_waits(int64_t now)
 /* How long the goroutine on pp may go on: TIMER_NEVER if nobody waits. */
 static int64_t slice_of(const struct p *pp, int64_t now)
 {
-	int64_t whole = convoy_slice(pp, debug.slice > 0 ? debug.slice * INT64_C(1000) : SLICE_NS);
+	int64_t whole = convoy_slice(pp, slice_ns());
 
 	if (somebody_just_came(pp) || load_relaxed(&pp->timers.min_when) <= now ||
 	    load_relaxed(&pp->untried_due) || poller_waits(now) ||
@@ -304,6 +312,7 @@ static int64_t look_at(struct p *pp, int64_t now)
 	fd_guess_watch(pp, now);
 	convoy = convoy_watch(pp, mp, now);
 	slice = slice_of(pp, now);
+	pp->looked_switches = load_relaxed(&pp->count.switches);
 	if (slice == TIMER_NEVER)
 		return convoy ? LOOK_SOON_NS : TIMER_NEVER;
 	age = now - pp->seen_at;

@@ -13,10 +13,18 @@
  * A P picks: runnext, the newest started, the oldest woken. Newest first alone
  * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
  * other direction: the global queue, the oldest woken, the oldest started, in
- * turn. (The global queue loses its turn if the P has taken one from it since the last:
- * where those who had their slice wait there and a few who sleep and wake run beside
- * them, it would make one of these wait for another slice.) An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
+ * turn. An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
  * before it in its own queue, or, among the started, OLDEST_STARTED_NS.
+ *
+ * The global queue loses its turn in two cases. Most of its goroutines have had their slice, and
+ * each pick of one gives it another slice of up to SLICE_NS.
+ *
+ *	- The P has taken one from the global queue since its last turn.
+ *	- runnext is set, and a goroutine was stopped on this P less than a slice ago. The pair
+ *	  that hands over by runnext has followed that goroutine, and its slice goes on. (Else
+ *	  two goroutines that switch every microsecond would have 61 of them, and then a
+ *	  goroutine that computes has ten thousand.) sysmon ends the pair's slice in time.
+ *	  A goroutine that just came is not held up by this.
  *
  * That is long where a pick is a slice: who wakes beside many that have not begun, and compute when
  * they do, was late by 0.12 seconds. So where a goroutine was stopped, for those who came meanwhile, the
@@ -99,6 +107,7 @@
 
 #include <string.h>
 
+#include "debug.h"
 #include "linger.h"
 #include "mem.h"
 #include "os.h"
@@ -568,10 +577,19 @@ static void fold(struct p *pp)
 
 void runq_stopped(struct p *pp)
 {
+	pp->stopped_at = load_relaxed(&sched.coarse_now);
 	if (pp->stops++ % 2 != 0 || pp->fair_in == 1)
 		return;
 	pp->fair_rest = (uint8_t)(pp->fair_in - 1);
 	pp->fair_in = 1;
+}
+
+/* Those who wait in the global queue were stopped, and the next here would go on with the
+ * slice of those who followed them. */
+static bool slice_goes_on(const struct p *pp)
+{
+	return load_relaxed(&pp->runnext) && globq_fresh() == 0 &&
+	       load_relaxed(&sched.coarse_now) - pp->stopped_at < slice_ns();
 }
 
 struct g *runq_get_fair(struct p *pp)
@@ -593,7 +611,7 @@ struct g *runq_get_fair(struct p *pp)
 	case 0:
 		served = pp->global_served;
 		pp->global_served = false;
-		if (served || globq_length() == 0)
+		if (served || globq_length() == 0 || slice_goes_on(pp))
 			break;
 		lock_acquire(&sched.lock);
 		gp = globq_get(pp, old_enough(&pp->global_at));

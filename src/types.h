@@ -459,6 +459,7 @@ struct p {
 
 	/* sysmon's. */
 	uint64_t seen_tick;
+	uint64_t looked_switches;	/* pp's count.switches at the last look */
 	uint64_t tick_switches;	/* of pp at the first look at that slice, .. */
 	int64_t tick_cpu;	/* .. and its M's CPU time; -1: not known */
 	struct m *seen_m;
@@ -468,6 +469,7 @@ struct p {
 	int64_t seen_untried_at;
 
 	/* The owner M's, rarely. */
+	int64_t stopped_at;	/* when a goroutine was last stopped here, by the coarse clock */
 	struct latency latency;
 	struct p_trace trace;
 

@@ -214,6 +214,47 @@ TEST(the_global_queue_has_its_turn_unless_it_was_served)
 	CHECK(picked_from_global(pp, &gs[0]) > 0);
 }
 
+/* Picks until one comes from the global queue, of a pair that always has the other next;
+ * 0: none did in three periods. */
+static int picks_of_pair(struct p *pp, struct g *pair)
+{
+	for (int i = 1; i <= 3 * FAIR_PERIOD_PICKS; i++) {
+		runq_put_next(pp, pair);
+		if (get(pp) != pair)
+			return i;
+	}
+	return 0;
+}
+
+TEST(who_had_a_slice_does_not_interrupt_one_that_goes_on)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(3);
+
+	sched.coarse_now = seconds(1);
+	lock_acquire(&sched.lock);
+	globq_put(&gs[1]);
+	lock_release(&sched.lock);
+	runq_stopped(pp);
+	CHECK_EQ(picks_of_pair(pp, &gs[0]), 0);
+	sched.coarse_now += SLICE_NS;
+	CHECK(picks_of_pair(pp, &gs[0]) > 0);
+}
+
+/* .. but one that just came does. */
+TEST(who_just_came_is_not_kept_waiting_by_a_slice_that_goes_on)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(2);
+
+	sched.coarse_now = seconds(1);
+	lock_acquire(&sched.lock);
+	globq_put_fresh(&gs[1]);
+	lock_release(&sched.lock);
+	runq_stopped(pp);
+	CHECK(picks_of_pair(pp, &gs[0]) > 0);
+}
+
 static struct g *get_global(struct p *pp)
 {
 	struct g *gp;
