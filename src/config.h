@@ -198,10 +198,6 @@
 #define POST_PAUSE_MIN_NS 1000000
 #define POST_PAUSE_MAX_NS 1000000000
 #define POST_WELL_NS      16000000
-/* Where a question was not put off although others are about to run, so many more are not. */
-#define POST_REST 8
-/* After so many questions that were not put off because others are stopped, one lets others run. */
-#define POST_ALONE 32
 
 /* An announced call may take this long before it costs the P. */
 #define SYSCALL_GRACE_NS 20000
@@ -324,11 +320,6 @@
  * ring, whose thread has to be woken; a hundred at once take 50 and 20 us each. */
 #define FILE_CALLS_FEW 8
 #define FILE_CALLS_MAX 128
-
-/* After so many reads of a file that the page cache could serve, it is expected to serve the
- * next. That saves 0.1 us or more each, and a wrong guess keeps a P from others for as long as the
- * disk takes, 0.1 ms or so. */
-#define FILE_CACHED_ENOUGH 1024
 
 /* Threads that look names up at once, Go's number: enough that name servers which
  * do not answer do not hold up those that do, and few enough for any system. One

@@ -23,7 +23,6 @@
 	X(nonowait)	/* .. no RWF_NOWAIT for pipes, and no RWF_NOSIGNAL */ \
 	X(nouring)	/* as if it had no io_uring */                    \
 	X(post)		/* writes are put off, if somebody waits; -1: never */ \
-	X(nomap)	/* no file is read from a mapping */                 \
 	X(ringfirst)	/* files by io_uring, however few there are */     \
 	X(evacuate)	/* stacks after N ms, however few or often; -1: never */ \
 	X(nouserfault)	/* as if it had no userfaultfd */

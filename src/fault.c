@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "copy.h"
 #include "dump.h"
 #include "evacuate.h"
 #include "os.h"
@@ -116,8 +115,6 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 	bool overflow;
 
-	if (copy_fail(uc))	/* file_map.c */
-		return;
 	if (before[f - faults].sa_handler != SIG_DFL || !first_to_print()) {
 		give_to_program(sig, info);
 		return;
@@ -185,13 +182,6 @@ static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigact
 	fault_unmask(&sa.sa_mask);
 	sigdelset(&sa.sa_mask, SIG_PREEMPT);
 	sigaction(sig, &sa, old);
-}
-
-bool fault_is_ours(int sig)
-{
-	struct sigaction now;
-
-	return sigaction(sig, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault;
 }
 
 void fault_init(void)

@@ -11,7 +11,5 @@ void fault_init(void);
 /* Takes out of a handler's mask what must come at once, not wait: the system ends a process
  * without a word that has a fault blocked. */
 void fault_unmask(sigset_t *mask);
-/* It is our handler that a fault with this signal comes to. */
-bool fault_is_ours(int sig);
 
 #endif

@@ -60,7 +60,6 @@
 #include <sys/syscall.h>
 
 #include "file.h"
-#include "file_map.h"
 #include "linger.h"
 #include "mem.h"
 #include "runtime.h"
@@ -162,9 +161,8 @@ void fd_forget(struct fd *f, int why, struct ready_list *list)
 	store_relaxed(&f->own, 0);
 	f->watched = 0;
 	f->epoch++;
-	file_map_take(f);	/* if there still is one, somebody may be reading from it */
 	if (f->more)
-		store_relaxed(&f->more->cached, 0);
+		store_relaxed(&f->more->no_nowait, 0);
 	for (int i = 0; i < 2; i++) {
 		if (f->more) {
 			store_relaxed(&f->more->deadline[i], 0);
@@ -436,7 +434,6 @@ static bool mark_closed(struct fd *f, uint64_t flags)
 {
 	struct ready_list list = { NULL, NULL };
 	struct m *mp = rt_enter();
-	struct file_map *map = NULL;
 	uint64_t word;
 	bool done = false;
 
@@ -444,15 +441,11 @@ static bool mark_closed(struct fd *f, uint64_t flags)
 	word = load_relaxed(&f->word);
 	while (!(word & FLAGS) && !(done = cas_acqrel(&f->word, &word, word | F_CLOSED | flags)))
 		;
-	if (done) {
-		map = file_map_take(f);
-		for (int i = 0; i < 2; i++)
-			fd_take_off_all(f, i, -ECANCELED, &list);
-	}
+	for (int i = 0; done && i < 2; i++)
+		fd_take_off_all(f, i, -ECANCELED, &list);
 	lock_release(&f->lock);
 	fd_ready_all(mp, &list);
 	rt_exit(mp);
-	file_map_end(map);
 	return done;
 }
 

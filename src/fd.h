@@ -40,9 +40,7 @@ struct fd_more {
 	struct timer timer[2];	/* may wait longer than the deadline, or for nobody */
 	goro_mutex turn[2];	/* FD_POLL_FIRST: one at a time asks and calls */
 	goro_mutex position;	/* of the file's position: see file.c */
-	uint32_t cached;	/* reads of a file in a row that found all in the page
-				 * cache; atomic */
-	struct file_map *map;	/* of the file, or NULL; changed under lock */
+	uint8_t no_nowait;	/* bit 1 << way: a file that does not take RWF_NOWAIT; atomic */
 	uint32_t blocked;	/* users in a call that blocks their thread; atomic */
 };
 
@@ -179,20 +177,6 @@ void fd_guess_watch(struct p *pp, int64_t now);
 /* Sends n bytes a little later, together with others', if that seems better: what
  * send(2) said. -EAGAIN: it is to be tried now. In user code; may park. */
 ssize_t fd_post(struct fd *f, void *buf, size_t n, int flags);
-/* What has a number now, as far as file_map.c wants to know it. */
-struct fd_file {
-	int number;
-	const void *fetch;	/* who asks will read there */
-	bool known;		/* the rest is */
-	dev_t dev;
-	ino_t ino;
-	off_t bytes;
-};
-/* Asks for that a little later, together with others who do, if that seems better. False: it is
- * to be asked for now. In user code; may park. */
-bool fd_post_question(struct fd_file *file);
-/* .. alone. */
-void fd_ask(struct fd_file *file);
 /* There are some. The owner's of the P; others may ask. */
 static inline bool fd_posts(const struct p *pp)
 {
@@ -209,7 +193,6 @@ void fd_post_drain(struct m *mp, struct p *pp);
 int64_t fd_post_look(struct m *mp, int64_t now);
 extern uint64_t fd_posted;	/* so far, and sent by a ring; atomic */
 extern uint64_t fd_posted_late;	/* how often sysmon had to see to it; atomic */
-extern uint64_t fd_answered;	/* questions so far that were put off; atomic */
 
 /* ----------------------------------------------------- between fd.c and fd_wait.c */
 

@@ -1,5 +1,5 @@
 /*
- * fd_post.c - calls that are put off, to be made many by one: writes, and questions.
+ * fd_post.c - writes that are put off, to be sent many by one call.
  *
  * With many connections that are busy a P has dozens of goroutines to run who each read a
  * request and write an answer. One who writes a few bytes to a socket while others are about
@@ -13,25 +13,9 @@
  * waits for it, and an error is its own to see. What could not be sent at once (EAGAIN), or came
  * to no result, or found the ring in use, it tries for itself when it runs, in the ordinary way.
  *
- * Questions
- *
- * Who reads a file from its mapping asks first what has its number, and how long it is (file_map.c),
- * which takes as long as the copy. It waits in the same queue, and one answer serves all who have asked:
- * each has it after it asked and before it copies, as if it had been alone. Meanwhile the way to
- * what each will copy is looked up, of all of them at once. (Reads of 4 KiB in a loop without
- * goroutines, 0.85 us each alone, 0.43 with eight together and 0.40 with 32.) So few go round, one
- * asking when the others have copied, with their stacks and buffers at hand: who has its answer
- * runs before all others, as one does that goes on. After SLICE_SHORT_NS they all go behind
- * these.
- *
- * Who does nothing but read is stopped at the end of its slice if it does not wait in company, and then
- * counts as one that computes, because of whom nobody does: once stopped, they would be for good. So
- * it lets the others run after POST_ALONE of such reads. (Reads of 4 KiB without end on two Ps, by
- * 48 and by 1,000: 0.56 us each, and 0.33 and 0.27.)
- *
  * When it is done
  *
- * The P sends what is in the queue, and asks,
+ * The P sends what is in the queue
  *	- when it has run out of others to run, before it looks anywhere else for work;
  *	- when the queue is full (POST_MAX);
  *	- at an occasion to look at the clock, if the first came POST_WAIT_NS ago: every few
@@ -51,14 +35,12 @@
  *	  two together, 1.2 ms, if sysmon gets a CPU.
  *	- It is expected to be short. There is a first only where nobody is known to compute (stopped
  *	  goroutines wait in the bound queue), and turns were short, on average, since the last
- *	  time that somebody was about to be the first (turns_are_short; one who asks could have
- *	  been the end of a turn). When some were late
+ *	  time that somebody was about to be the first (turns_are_short). When some were late
  *	  all the same there are none for a while, twice as long each time that it happens again
  *	  soon: where it happens at every turn one write a second is late (give_up). Not where the
  *	  thread had no CPU in which to be late: whoever had been about to run instead would have waited as
  *	  long. It takes a system call to know that, so it is not found out at the first time, but
- *	  while that is not long ago. (File reads with 4 Ps on 2 CPUs: about half of them
- *	  asked in company, and 19 of 20 do.)
+ *	  while that is not long ago.
  *
  * The queue is a ring as that of the woken (runq.h): the owner of the P pushes, anybody takes the
  * oldest. Who takes goroutines from it owns them.
@@ -72,7 +54,6 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "debug.h"
@@ -82,7 +63,7 @@
 #include "runtime.h"
 #include "sys.h"
 
-uint64_t fd_posted, fd_posted_late, fd_answered;
+uint64_t fd_posted, fd_posted_late;
 
 static uint32_t length(const struct ring *r)
 {
@@ -156,93 +137,15 @@ static void send_all(struct m *mp, struct g **gs, uint32_t n)
 		g_ready_in_order(mp, gs[i]);
 }
 
-/* -------------------------------------------------------------------- asking */
-
-/* What it asks for; NULL: it writes. */
-static struct fd_file *question(struct g *gp)
+/* Sends all that is in the queue. The goroutines are ours then. */
+static void send_queue(struct m *mp, struct ring *queue)
 {
-	return message(gp)->key ? NULL : message(gp)->elem;
-}
-
-void fd_ask(struct fd_file *file)
-{
-	struct stat st;
-
-	file->known = sys2(SYS_fstat, file->number, &st) == 0;
-	if (file->known) {
-		file->dev = st.st_dev;
-		file->ino = st.st_ino;
-		file->bytes = st.st_size;
-	}
-}
-
-static void answer_as(struct fd_file *file, const struct fd_file *other)
-{
-	file->known = other->known;
-	file->dev = other->dev;
-	file->ino = other->ino;
-	file->bytes = other->bytes;
-}
-
-/* Whether who has its answer runs before all others: for so long. */
-static bool may_circle(struct posts *ps)
-{
-	int64_t now = os_now();
-
-	if (now - ps->circle_at < SLICE_SHORT_NS)
-		return true;
-	ps->circle_at = now;
-	return false;
-}
-
-/* One answer for all who mean the same; last: it has one just now, or NULL. */
-static void ask_all(struct m *mp, struct g **gs, uint32_t n, const struct fd_file *last)
-{
-	fetch_add_relaxed(&fd_answered, n);
-	/* With nothing in between: each waits for a translation, but they wait together. */
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(question(gs[i])->fetch);
-	if (last)
-		__builtin_prefetch(last->fetch);
-	for (uint32_t i = 0; i < n; i++) {
-		struct fd_file *file = question(gs[i]);
-
-		if (last && last->number == file->number)
-			answer_as(file, last);
-		else
-			fd_ask(file);
-		last = file;
-	}
-	if (mp->p && may_circle(&mp->p->posts)) {
-		for (uint32_t i = n; i-- > 0;)	/* the newest runs first */
-			if (g_make_runnable(mp, gs[i]))
-				runq_put_started(mp->p, gs[i]);
-		wake();
-	} else {
-		for (uint32_t i = 0; i < n; i++)
-			g_ready_in_order(mp, gs[i]);
-	}
-}
-
-/* All that is in the queue. They are ours then. */
-static void make_calls(struct m *mp, struct ring *queue, const struct fd_file *last)
-{
-	struct g *gs[POST_MAX], *asks[POST_MAX];
+	struct g *gs[POST_MAX];
 	uint32_t n;
 
 	while ((n = ring_take(queue, gs, POST_MAX))) {
-		uint32_t writes_n = 0, asks_n = 0;
-
 		linger();
-		for (uint32_t i = 0; i < n; i++)
-			if (question(gs[i]))
-				asks[asks_n++] = gs[i];
-			else
-				gs[writes_n++] = gs[i];
-		if (writes_n > 0)
-			send_all(mp, gs, writes_n);
-		if (asks_n > 0)
-			ask_all(mp, asks, asks_n, last);
+		send_all(mp, gs, n);
 	}
 }
 
@@ -284,7 +187,7 @@ static bool given_up(struct posts *ps, const struct m *mp, int64_t now)
 static bool turns_are_short(struct p *pp, int64_t now)
 {
 	struct posts *ps = &pp->posts;
-	uint64_t all = pp->count.switches + ps->questions, turns = all - ps->seen_turns;
+	uint64_t all = pp->count.switches, turns = all - ps->seen_turns;
 	int64_t passed = now - ps->seen_at;
 
 	ps->seen_at = now;
@@ -310,7 +213,7 @@ static void send_late(struct m *mp, struct posts *ps)
 	count_up(&fd_posted_late, 1);
 	store_relaxed(&ps->late, 1);
 	fetch_add_seqcst(&sched.io_parks, 1);
-	make_calls(mp, &ps->queue, NULL);
+	send_queue(mp, &ps->queue);
 	fetch_add_seqcst(&sched.io_returns, 1);
 }
 
@@ -341,19 +244,14 @@ int64_t fd_post_look(struct m *mp, int64_t now)
 
 /* ------------------------------------------------------------------ the owner */
 
-static void flush(struct m *mp, const struct fd_file *last)
+void fd_post_flush(struct m *mp)
 {
 	struct posts *ps = &mp->p->posts;
 	int64_t now = os_now();
 
 	if (now - ps->since >= POST_LATE_NS)
 		give_up(ps, mp, now);
-	make_calls(mp, &ps->queue, last);
-}
-
-void fd_post_flush(struct m *mp)
-{
-	flush(mp, NULL);
+	send_queue(mp, &ps->queue);
 }
 
 static void is_first(struct posts *ps, const struct m *mp, int64_t now)
@@ -425,67 +323,6 @@ ssize_t fd_post(struct fd *f, void *buf, size_t n, int flags)
 	r = message(gp)->index;
 	rt_exit_free(mp);
 	return r;
-}
-
-/* In state RUNTIME. */
-static bool may_ask(struct m *mp)
-{
-	struct p *pp = mp->p;
-	struct posts *ps;
-
-	if (unlikely(!pp || mp->curg->locked_m || mp->curg->preempt_off))
-		return false;
-	ps = &pp->posts;
-	ps->questions++;
-	if (length(&ps->queue) > 0)
-		return true;
-	if (deque_count(&pp->started) + length(&pp->woken) < POST_LEAST)
-		return false;
-	if (ps->rest > 0 && debug.post == 0) {
-		ps->rest--;
-		return false;
-	}
-	if (may_be_first(mp))
-		return true;
-	ps->rest = POST_REST;
-	return false;
-}
-
-/* It has asked by itself for long enough, because others were stopped. */
-static bool lets_others_ask(struct m *mp)
-{
-	struct p *pp = mp->p;
-
-	if (!pp || load_relaxed(&sched.bound.n) == 0 || mp->curg->preempt_off ||
-	    ++pp->posts.alone < POST_ALONE)
-		return false;
-	pp->posts.alone = 0;
-	return true;
-}
-
-/* Who asks last asks for all, and goes on. */
-bool fd_post_question(struct fd_file *file)
-{
-	struct m *mp = rt_enter_free();
-	struct g *gp = mp->curg;
-
-	if (!may_ask(mp)) {
-		if (lets_others_ask(mp))
-			mp = sched_yield_local(mp);
-		rt_exit_free(mp);
-		return false;
-	}
-	if (length(&mp->p->posts.queue) >= POST_MAX - 1) {
-		fd_ask(file);
-		flush(mp, file);
-	} else {
-		message(gp)->key = NULL;
-		message(gp)->elem = file;
-		file->known = false;
-		mp = park(mp, commit, NULL, WAIT_IO);
-	}
-	rt_exit_free(mp);
-	return true;
 }
 
 void fd_post_drain(struct m *mp, struct p *pp)

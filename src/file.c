@@ -3,12 +3,8 @@
  *
  * What a file has in the page cache is there for the asking: the first try is a
  * preadv2 or pwritev2 with RWF_NOWAIT, in user code, which costs a system call and
- * parks nobody. Where that has found everything FILE_CACHED_ENOUGH times in a row, it
- * will the next time, and the next read is a copy from a mapping (file_map.c), or a plain
- * call, which takes 0.1 us less. If that takes long something was not cached, and
- * RWF_NOWAIT is for the next again. Few wait unannounced: nobody begins to while
- * FILE_CALLS_FEW threads do anything without their Ps. (Where a file does not know
- * RWF_NOWAIT, answers that come at once are taken for cached.)
+ * parks nobody. A file that does not know RWF_NOWAIT (tmpfs, overlayfs, writes to ext4,
+ * /proc) is remembered as such (no_nowait in fd.h), and asked the slow way at once.
  *
  * What is not in the page cache has to be waited for:
  *
@@ -22,8 +18,7 @@
  *	there are up to FILE_CALLS_MAX blocking calls, and who comes then waits its
  *	turn: a thousand goroutines do not make a thousand threads.
  *
- * The same for files that do not know RWF_NOWAIT (writes to ext4, /proc), and whose
- * answer is mostly quick.
+ * The same for files that do not know RWF_NOWAIT, whose answer is mostly quick.
  *
  * RWF_NOWAIT reads as much as is cached, which may be less than there is; so a short
  * answer is followed by another question, until all is read or the end is found. Thus
@@ -51,12 +46,10 @@
 
 #include "debug.h"
 #include "fd.h"
-#include "file_map.h"
 #include "io.h"
 #include "os.h"
 #include "rt.h"
 #include "syscall_raw.h"
-#include "ticks.h"
 #include "uring.h"
 
 #ifndef RWF_NOWAIT
@@ -79,6 +72,10 @@ static long call(const struct file_op *op)
 {
 	long fd = op->fd, iov = (long)op->iov, n = op->iov_n;
 
+	/* With one buffer the kernel has less to do: 50 ns of a cached read. */
+	if (op->what == FILE_PREAD && n == 1)
+		return syscall_raw(SYS_pread64, fd, (long)op->iov->iov_base, (long)op->iov->iov_len,
+		                   op->off, 0, 0);
 	/* The offset's high half is looked at by 32-bit kernels alone. */
 	switch (op->what) {
 	case FILE_READ:
@@ -199,56 +196,43 @@ static long nowait(const struct file_op *op)
 	                   off, 0, RWF_NOWAIT);
 }
 
-/* As if nothing had to be waited for. (With one buffer the kernel has less to do.) */
-static long call_cached(const struct file_op *op)
+static uint8_t way_of(const struct file_op *op)
 {
-	const struct iovec *v = op->iov;
-
-	return op->what == FILE_PREAD && op->iov_n == 1
-	       ? syscall_raw(SYS_pread64, op->fd, (long)v->iov_base, (long)v->iov_len, op->off, 0, 0)
-	       : call(op);
+	return is_read(op) ? 1 << FD_READ : 1 << FD_WRITE;
 }
 
-/* Not by this kernel, or not for this file. */
-static bool is_unknown(long r)
+static bool takes_nowait(const struct fd *f, const struct file_op *op)
 {
-	return r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL;
+	/* acquire: pairs with store_release in fd_more */
+	const struct fd_more *more = load_acquire(&f->more);
+
+	return !more || !(load_relaxed(&more->no_nowait) & way_of(op));
 }
 
-/* The answer, and that it came at once, as if it was cached. */
-static long timed(struct fd *f, const struct file_op *op, bool expected)
+/* RWF_NOWAIT is not for this file, or the system call is missing or denied. Which is for
+ * the call without it to find out: each may also be what the file itself has to say. */
+static void no_nowait(struct fd *f, const struct file_op *op)
 {
-	uint64_t since = ticks_now();
-	long r = expected ? call_cached(op) : wait_for_disk(f, op);
+	struct fd_more *more = fd_more(f);
 
-	file_found(f, r >= 0 && ticks_now() - since <= ticks_long());
-	return r;
-}
-
-/* -EAGAIN: what is to be read is not cached. */
-static long read_now(struct fd *f, const struct file_op *op)
-{
-	long r;
-
-	if (file_expected(f))
-		return timed(f, op, true);
-	r = nowait(op);
-	if (is_unknown(r))
-		return timed(f, op, false);
-	file_found(f, r >= 0);
-	return r;
+	if (more)	/* a bit that is lost to another thread is set by the next call */
+		store_relaxed(&more->no_nowait, load_relaxed(&more->no_nowait) | way_of(op));
 }
 
 /* One step: as much as one call does. */
 static long step(struct fd *f, const struct file_op *op)
 {
-	long r = is_read(op) ? read_now(f, op) : nowait(op);
+	long r = likely(takes_nowait(f, op)) ? nowait(op) : -EAGAIN;
 
-	if (likely(r >= 0))
-		return r;
-	if (r == -EAGAIN || r == -EINTR || (is_unknown(r) && !is_read(op)))
+	switch (r) {
+	case -EOPNOTSUPP: case -ENOSYS: case -EPERM:
+		no_nowait(f, op);
+		/* fallthrough */
+	case -EAGAIN: case -EINTR: case -EINVAL:
 		return wait_for_disk(f, op);
-	return r;
+	default:
+		return r;
+	}
 }
 
 /* The rest, after a step that did less than it was asked to. */

@@ -39,7 +39,6 @@
 
 #include "debug.h"
 #include "file.h"
-#include "file_map.h"
 #include "os.h"
 #include "rt.h"
 #include "sys.h"
@@ -474,8 +473,6 @@ ssize_t goro_pread(int fd, void *buf, size_t n, off_t off)
 	struct file_op op = { .what = FILE_PREAD, .iov = &(struct iovec){ buf, n }, .iov_n = 1,
 	                      .off = off };
 
-	if (file_map_read(fd, buf, n, off))
-		return (ssize_t)n;
 	return off < 0 ? -EINVAL : file_call(fd, &op, FD_READ);
 }
 

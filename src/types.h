@@ -254,8 +254,6 @@ struct m {
 	bool owes_poke;		/* started a timer of which nobody knows: timers_tell */
 	bool starting;		/* counted in sched.m_starting */
 	struct g *locked_g;
-	struct file_map *reads_from;	/* or NULL; others look */
-	long major_faults;	/* when last counted: file_map.c */
 	uint64_t rng;
 	struct tool_fiber tool;
 
@@ -385,10 +383,6 @@ struct posts {
 	int64_t pause;		/* .. which is for so long */
 	int64_t cpu;		/* what the thread had used when the first came, .. */
 	int cpu_tid;		/* .. and which; 0: not known */
-	uint64_t questions;	/* so far: each might have been a switch .. */
-	uint32_t rest;		/* .. and of so many more none is put off */
-	uint32_t alone;		/* so many were not while others were stopped */
-	int64_t circle_at;	/* since when the same few go round */
 
 	/* sysmon's. */
 	uint32_t late;		/* it saw to some; the owner clears it */
