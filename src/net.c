@@ -132,7 +132,8 @@ static int addresses(const struct network *net, const char *address, const char 
 		return -ENOMEM;
 	r = split(address, hp);
 	if (r == 0)
-		r = resolve(hp->host[0] ? hp->host : any, hp->service, net->family, deadline, out);
+		r = resolve(hp->host[0] ? hp->host : any, hp->service, net->family, net->type,
+		            deadline, out);
 	free(hp);
 	return r;
 }

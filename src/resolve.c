@@ -83,8 +83,8 @@ static int parse_port(const char *s)
 	return n;
 }
 
-/* Those of Go's list, for systems without /etc/services. */
-static int known_port(const char *service)
+/* Those of Go's list, for systems without /etc/services; -1: not one of them. */
+static int known_port(const char *service, int type)
 {
 	static const struct { const char *name; int port; } known[] = {
 		{ "domain", 53 }, { "ftp", 21 }, { "ftps", 990 }, { "http", 80 },
@@ -93,6 +93,8 @@ static int known_port(const char *service)
 		{ "telnet", 23 },
 	};
 
+	if (type == SOCK_DGRAM)
+		return strcmp(service, "domain") == 0 ? 53 : -1;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(known[i].name, service) == 0)
 			return known[i].port;
@@ -111,7 +113,7 @@ static void set_port(union net_addr *a, int port)
 
 struct lookup {
 	uint32_t refs;
-	int family;
+	int family, type;
 	int error;			/* 0, or why there is no result */
 	struct net_addrs *result;
 	goro_chan *done;		/* closed when it is */
@@ -162,8 +164,8 @@ static struct net_addrs *addrs_of(const struct addrinfo *list)
 
 static void look_up(struct lookup *l)
 {
-	/* Of one type, so that each address is there once. */
-	struct addrinfo hints = { .ai_family = l->family, .ai_socktype = SOCK_STREAM };
+	/* Of one type, so that each address is there once, and the service is one of its own. */
+	struct addrinfo hints = { .ai_family = l->family, .ai_socktype = l->type };
 	struct addrinfo *list = NULL;
 	int r = getaddrinfo(l->host, l->service, &hints, &list);
 
@@ -234,14 +236,15 @@ static int hand_over(struct lookup *l, int64_t deadline)
 	return r;
 }
 
-static struct lookup *lookup_make(const char *host, const char *service, int family)
+static struct lookup *lookup_make(const char *host, const char *service, int family, int type)
 {
 	size_t host_n = strlen(host) + 1, service_n = service ? strlen(service) + 1 : 0;
 	struct lookup *l = malloc(sizeof *l + host_n + service_n);
 
 	if (!l)
 		return NULL;
-	*l = (struct lookup){ .refs = 1, .family = family, .done = goro_chan_make(0, 0) };
+	*l = (struct lookup){ .refs = 1, .family = family, .type = type,
+	                      .done = goro_chan_make(0, 0) };
 	memcpy(l->host, host, host_n);
 	if (service)
 		l->service = memcpy(l->host + host_n, service, service_n);
@@ -252,15 +255,15 @@ static struct lookup *lookup_make(const char *host, const char *service, int fam
 	return l;
 }
 
-static int ask_system(const char *host, const char *service, int family, int64_t deadline,
-                      struct net_addrs **out)
+static int ask_system(const char *host, const char *service, int family, int type,
+                      int64_t deadline, struct net_addrs **out)
 {
 	static goro_once once;
 	struct lookup *l;
 	int r;
 
 	goro_once_do(&once, init, NULL);
-	l = idle ? lookup_make(host, service, family) : NULL;
+	l = idle ? lookup_make(host, service, family, type) : NULL;
 	if (!l)
 		return -ENOMEM;
 	r = hand_over(l, deadline);
@@ -278,18 +281,18 @@ static int ask_system(const char *host, const char *service, int family, int64_t
 
 /* ------------------------------------------------------------------- both */
 
-int resolve(const char *host, const char *service, int family, int64_t deadline,
+int resolve(const char *host, const char *service, int family, int type, int64_t deadline,
             struct net_addrs **out)
 {
 	int port = parse_port(service), r;
 	union net_addr a;
 
 	if (port == -1)
-		port = known_port(service);
+		port = known_port(service, type);
 	if (port < -1)
 		return port;
 	if (!parse_address(host, &a) || port < 0) {
-		r = ask_system(host, port < 0 ? service : NULL, family, deadline, out);
+		r = ask_system(host, port < 0 ? service : NULL, family, type, deadline, out);
 		for (size_t i = 0; r == 0 && port >= 0 && i < (*out)->n; i++)
 			set_port(&(*out)->at[i], port);
 		return r;

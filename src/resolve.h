@@ -22,9 +22,10 @@ struct net_addrs {
 };
 
 /* The addresses of host, a name or an address, each with the port of service, a
- * number or a name; of one family, or AF_UNSPEC. 0, and *out is the caller's to
+ * number or a name among those for sockets of type (SOCK_STREAM or SOCK_DGRAM); of one
+ * family, or AF_UNSPEC. 0, and *out is the caller's to
  * free; or -errno (see goro_dial). In user code; waits until the deadline. */
-int resolve(const char *host, const char *service, int family, int64_t deadline,
+int resolve(const char *host, const char *service, int family, int type, int64_t deadline,
             struct net_addrs **out);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * net_test.c - dial and listen: networks, addresses, names, deadlines.
  *
- * Names are looked up by a getaddrinfo of the test's own, which knows the hosts in the
- * table below, and is slow or fails as they say.
+ * Names are looked up by a getaddrinfo of the test's own, which knows the hosts and the services
+ * in the tables below, and is slow or fails as they say.
  */
 /* test: procs */
 #include <arpa/inet.h>
@@ -37,6 +37,19 @@ static const struct host {
 	{ "again.test", EAI_AGAIN, { NULL } },
 	{ "fail.test", EAI_FAIL, { NULL } },
 	{ "memory.test", EAI_MEMORY, { NULL } },
+};
+
+/* A service is one of TCP or one of UDP, and may have another port there. */
+static const struct service {
+	const char *name;
+	int type;
+	int port;
+} services[] = {
+	{ "clock", SOCK_DGRAM, 123 },
+	{ "relay", SOCK_STREAM, 1234 },
+	{ "both", SOCK_STREAM, 1001 },
+	{ "both", SOCK_DGRAM, 1002 },
+	{ "any", SOCK_DGRAM, 0 },
 };
 
 static int lookups, lookups_at_once, lookups_most;
@@ -84,22 +97,43 @@ static int look_around(const char *name)
 	return big[0] == big[sizeof big - 1];
 }
 
+static int port_of_service(const char *name, int type)
+{
+	for (size_t i = 0; i < sizeof services / sizeof *services; i++)
+		if (strcmp(services[i].name, name) == 0 && (type == 0 || type == services[i].type))
+			return services[i].port;
+	return -1;
+}
+
+static void set_ports(struct addrinfo *ai, int port)
+{
+	for (; ai; ai = ai->ai_next)	/* at the same place for both kinds */
+		((struct sockaddr_in *)ai->ai_addr)->sin_port = htons((uint16_t)port);
+}
+
+static int find_name(const char *name, int family, struct addrinfo **out)
+{
+	struct host digits = { name, 0, { name } };
+
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+		if (strcmp(hosts[i].name, name) == 0)
+			return hosts[i].error ? hosts[i].error : find_host(&hosts[i], family, out);
+	return strstr(name, ".test") ? EAI_NONAME : find_host(&digits, family, out);
+}
+
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **out)
 {
-	int n = fetch_add_seqcst(&lookups_at_once, 1) + 1, r = EAI_NONAME;
+	int n = fetch_add_seqcst(&lookups_at_once, 1) + 1, port, r;
 
 	fetch_add_seqcst(&lookups, 1);
 	if (n > load_relaxed(&lookups_most))
 		store_relaxed(&lookups_most, n);
 	look_around(name);
 	*out = NULL;
-	if (service)
-		r = EAI_SERVICE;
-	for (size_t i = 0; !service && i < sizeof hosts / sizeof *hosts; i++)
-		if (strcmp(hosts[i].name, name) == 0)
-			r = hosts[i].error ? hosts[i].error
-			                   : find_host(&hosts[i], hints->ai_family, out);
+	port = service ? port_of_service(service, hints->ai_socktype) : 0;
+	r = port < 0 ? EAI_SERVICE : find_name(name, hints->ai_family, out);
+	set_ports(*out, port);
 	fetch_add_seqcst(&lookups_at_once, -1);
 	return r;
 }
@@ -436,6 +470,45 @@ GO_TEST(names_and_services)
 	store_relaxed(&lookups, 0);
 	CHECK(goro_dial("tcp", "127.0.0.2:submissions", goro_now() + seconds(20)) == -ECONNREFUSED);
 	CHECK_EQ(load_relaxed(&lookups), 0);
+}
+
+/* The port that a dial came to, or -errno. */
+static int peer_port(const char *network, const char *address)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	int r, fd = goro_dial(network, address, goro_now() + seconds(20));
+
+	if (fd < 0)
+		return fd;
+	CHECK_EQ(getpeername(fd, (struct sockaddr *)&ss, &len), 0);
+	r = ntohs(((struct sockaddr_in *)&ss)->sin_port);
+	goro_close(fd);
+	return r;
+}
+
+GO_TEST(services_are_those_of_the_network)
+{
+	static const char *const names[] = { "udp", "udp4" };
+	int l;
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(peer_port(names[i], "one.test:clock"), 123);
+		CHECK_EQ(peer_port(names[i], "127.0.0.1:clock"), 123);
+		CHECK_EQ(peer_port(names[i], "127.0.0.1:both"), 1002);
+		CHECK_EQ(peer_port(names[i], "127.0.0.1:relay"), -EINVAL);
+		CHECK_EQ(peer_port(names[i], "127.0.0.1:domain"), 53);
+		CHECK_EQ(peer_port(names[i], "127.0.0.1:telnet"), -EINVAL);
+		l = goro_listen(names[i], "127.0.0.1:any");
+		CHECK(l >= 0);
+		goro_close(l);
+		CHECK_EQ(goro_listen(names[i], "127.0.0.1:relay"), -EINVAL);
+	}
+	if (have_ipv6())
+		CHECK_EQ(peer_port("udp6", "[::1]:clock"), 123);
+	CHECK_EQ(peer_port("tcp", "127.0.0.2:relay"), -ECONNREFUSED);
+	CHECK_EQ(peer_port("tcp", "127.0.0.1:clock"), -EINVAL);
+	CHECK_EQ(goro_listen("tcp4", "127.0.0.1:any"), -EINVAL);
 }
 
 GO_TEST(names_that_do_not_resolve)
