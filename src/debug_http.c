@@ -7,47 +7,39 @@
  * memory and then sent, nothing waits for a lock while it sends, and whoever is slow, or
  * asks too much, is sent away:
  *
- *	connections	CONNS_MAX, beyond which one gets 503 at once
+ *	connections	CONNS_MAX, or a CONNS_PART-th of the program's descriptors; beyond that
+ *			503 at once
  *	a head		HEAD_MAX bytes within HEAD_NS from when it began
  *	a body		BODY_MAX bytes, POST only
- *	idle		IDLE_NS, or not at all while connections are scarce
- *	sending		SEND_NS without progress
+ *	idle		HEAD_NS before the first request, IDLE_NS between two, or not at all
+ *			while connections are scarce
+ *	sending		SEND_NS without progress (debug_reply.c)
  *
  * A listener waits for I/O, so that as in Go a program whose other goroutines are all
  * asleep is not told that it is in a deadlock: it stays there to be looked at.
  *
- * Who may ask
- *
- * Anybody who can connect: on this machine only, unless the address says otherwise. A
- * web page in a browser on this machine can connect, too, under a name of its own that
- * leads here; so a listener on the loopback interface answers only to the names of that.
+ * Where it listens is told in debug_listen.c, who may ask in debug_guard.c.
  */
 #define _GNU_SOURCE
 #include "debug_http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <goro.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "environment.h"
 #include "runtime.h"
 
 #define CONNS_MAX 64
-#define CONNS_SCARCE (CONNS_MAX / 2)
+#define CONNS_PART 16		/* .. and no more than this part of the program's descriptors */
 #define HEAD_MAX  (16 << 10)
 #define BODY_MAX  (64 << 10)
 #define HEAD_NS   (10 * GORO_SECOND)
 #define IDLE_NS   (60 * GORO_SECOND)
-#define SEND_NS   (30 * GORO_SECOND)
-#define SEND_BYTES (256 << 10)		/* at a time, each within SEND_NS */
 
 static uint32_t conns;		/* open ones, of all listeners */
 
@@ -59,79 +51,22 @@ struct listener {
 struct conn {
 	int fd;
 	bool local;
+	bool served;		/* a request */
 	size_t n;		/* in buf: what has come and was not used */
 	char buf[HEAD_MAX + 1];
 };
 
-/* --------------------------------------------------------------- addresses */
-
-/* "6060" and ":6060" are on this machine only. False: too long. */
-static bool complete_address(const char *address, char *out, size_t max)
+static uint32_t conns_max(void)
 {
-	bool port_only = address[strspn(address, "0123456789")] == '\0';
-	const char *host = port_only ? "127.0.0.1:" : address[0] == ':' ? "127.0.0.1" : "";
+	struct rlimit limit;
+	rlim_t n = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / CONNS_PART : CONNS_MAX;
 
-	return snprintf(out, max, "%s%s", host, address) < (int)max;
+	return n < 1 ? 1 : n < CONNS_MAX ? (uint32_t)n : CONNS_MAX;
 }
 
-static bool is_loopback(const struct sockaddr_storage *sa)
+static bool are_scarce(void)
 {
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	const struct sockaddr_in *in = (const void *)sa;
-
-	if (sa->ss_family == AF_INET)
-		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-	return sa->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-}
-
-/* The socket that a process that has ended has left: nobody listens on it. */
-static bool is_left_over(const char *path)
-{
-	int fd = goro_dial("unix", path, goro_now() + GORO_SECOND);
-
-	if (fd >= 0)
-		goro_close(fd);
-	return fd == -ECONNREFUSED;
-}
-
-static int listen_unix(const char *path)
-{
-	int fd = goro_listen("unix", path);
-
-	if (fd == -EADDRINUSE && path[0] != '@' && is_left_over(path) && unlink(path) == 0)
-		fd = goro_listen("unix", path);
-	return fd;
-}
-
-static int listen_on(const char *address)
-{
-	char full[300];
-
-	if (!address || !*address)
-		return -EINVAL;
-	if (strncmp(address, "unix:", 5) == 0)
-		return listen_unix(address + 5);
-	if (!complete_address(address, full, sizeof full))
-		return -EINVAL;
-	return goro_listen("tcp", full);
-}
-
-/* Of "host:port": localhost, 127.x.x.x or [::1], whatever the port. */
-static bool is_local_name(const char *host)
-{
-	struct in_addr a;
-	char name[64];
-	size_t n;
-
-	if (strncmp(host, "[::1]", 5) == 0)
-		return host[5] == '\0' || host[5] == ':';
-	n = strcspn(host, ":");
-	if (n >= sizeof name)
-		return false;
-	memcpy(name, host, n);
-	name[n] = '\0';
-	return strcasecmp(name, "localhost") == 0 ||
-	       (inet_pton(AF_INET, name, &a) == 1 && ntohl(a.s_addr) >> 24 == 127);
+	return load_relaxed(&conns) > conns_max() / 2;
 }
 
 /* ------------------------------------------------------------------ answers */
@@ -141,11 +76,12 @@ static const struct page {
 	void (*show)(const struct http_request *rq, struct reply *rp);
 	bool exact;
 	bool may_post;
+	bool may_be_linked;	/* from other web pages */
 } pages[] = {
-	{ "/debug/pprof/", page_pprof, false, true },
-	{ "/debug/stats.json", page_stats, true, false },
-	{ "/debug/metrics", page_metrics, true, false },
-	{ "/debug/", page_live, true, false },
+	{ .path = "/debug/pprof/", .show = page_pprof, .may_post = true },
+	{ .path = "/debug/stats.json", .show = page_stats, .exact = true },
+	{ .path = "/debug/metrics", .show = page_metrics, .exact = true },
+	{ .path = "/debug/", .show = page_live, .exact = true, .may_be_linked = true },
 };
 
 static const struct page *find_page(const char *path)
@@ -155,12 +91,6 @@ static const struct page *find_page(const char *path)
 		    (!pages[i].exact || strcmp(path, pages[i].path) == 0))
 			return &pages[i];
 	return NULL;
-}
-
-static void refuse(struct reply *rp, int status, const char *why)
-{
-	rp->status = status;
-	fprintf(rp->out, "%s\n", why);
 }
 
 static const char *shorter_way(const char *path)
@@ -175,81 +105,34 @@ static void answer(const struct conn *c, const struct http_request *rq, struct r
 	bool post = strcmp(rq->method, "POST") == 0;
 	const struct page *page = find_page(rq->path);
 
-	if (c->local && rq->host && !is_local_name(rq->host)) {
-		refuse(rp, 403, "this server is for this machine: ask for localhost");
-	} else if ((rp->location = shorter_way(rq->path))) {
-		refuse(rp, 301, rp->location);
+	const char *way = shorter_way(rq->path);
+	const char *why = debug_guard(rq, c->local, way || (page && page->may_be_linked));
+
+	if (why) {
+		reply_refuse(rp, 403, why);
+	} else if (way) {
+		rp->location = way;
+		reply_refuse(rp, 301, way);
 	} else if (!page) {
-		refuse(rp, 404, "404 page not found");
+		reply_refuse(rp, 404, "404 page not found");
 	} else if (strcmp(rq->method, "GET") != 0 && strcmp(rq->method, "HEAD") != 0 &&
 	           !(post && page->may_post)) {
-		refuse(rp, 405, "method not allowed");
+		reply_refuse(rp, 405, "method not allowed");
 	} else {
 		page->show(rq, rp);
 	}
 }
 
-static const char *status_text(int status)
-{
-	switch (status) {
-	case 200: return "OK";
-	case 301: return "Moved Permanently";
-	case 400: return "Bad Request";
-	case 403: return "Forbidden";
-	case 404: return "Not Found";
-	case 405: return "Method Not Allowed";
-	case 408: return "Request Timeout";
-	case 413: return "Content Too Large";
-	case 431: return "Request Header Fields Too Large";
-	case 500: return "Internal Server Error";
-	case 501: return "Not Implemented";
-	case 503: return "Service Unavailable";
-	case 505: return "HTTP Version Not Supported";
-	default:  return "Status";
-	}
-}
-
-static bool send_all(const struct conn *c, const char *p, size_t n)
-{
-	while (n > 0) {
-		size_t k = n < SEND_BYTES ? n : SEND_BYTES;
-
-		goro_set_deadline(c->fd, GORO_FOREVER, goro_now() + SEND_NS);
-		if (goro_write_full(c->fd, p, k) < 0)
-			return false;
-		p += k;
-		n -= k;
-	}
-	return true;
-}
-
-static int format_head(char *head, size_t max, const struct reply *rp, size_t n, bool keep_alive)
-{
-	int k = snprintf(head, max,
-	                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-	                 "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n%s",
-	                 rp->status, status_text(rp->status), rp->type, n,
-	                 keep_alive ? "" : "Connection: close\r\n");
-
-	if (rp->filename)
-		k += snprintf(head + k, max - (size_t)k,
-		              "Content-Disposition: attachment; filename=\"%s\"\r\n", rp->filename);
-	if (rp->profile_error)
-		k += snprintf(head + k, max - (size_t)k, "X-Go-Pprof: 1\r\n");
-	if (rp->location)
-		k += snprintf(head + k, max - (size_t)k, "Location: %s\r\n", rp->location);
-	if (rp->status == 405)
-		k += snprintf(head + k, max - (size_t)k, "Allow: GET, HEAD\r\n");
-	return k + snprintf(head + k, max - (size_t)k, "\r\n");
-}
-
 /* Puts a page together, by answer or a refusal, and sends it. True: the connection
  * goes on. */
-static bool reply_send(const struct conn *c, const struct http_request *rq, int refusal)
+static bool reply_to(const struct conn *c, const struct http_request *rq, int refusal)
 {
-	struct reply rp = { .status = 200, .type = "text/plain; charset=utf-8", .fd = c->fd };
-	bool keep_alive = rq->keep_alive && !refusal && load_relaxed(&conns) < CONNS_SCARCE;
-	char *body = NULL, head[512];
+	struct reply rp = {
+		.status = 200, .type = "text/plain; charset=utf-8", .fd = c->fd,
+		.keep_alive = rq->keep_alive && !refusal && !are_scarce(),
+		.head_only = strcmp(rq->method, "HEAD") == 0, .chunks = rq->has_chunks,
+	};
+	char *body = NULL;
 	size_t n = 0;
 	bool good;
 
@@ -257,32 +140,17 @@ static bool reply_send(const struct conn *c, const struct http_request *rq, int 
 	if (!rp.out)
 		return false;
 	if (refusal)
-		refuse(&rp, refusal, status_text(refusal));
+		reply_refuse(&rp, refusal, reply_status_text(refusal));
 	else
 		answer(c, rq, &rp);
 	good = !ferror(rp.out);
 	good = fclose(rp.out) == 0 && good;
 	if (!good)
 		rp.status = 500;
-	good = send_all(c, head, (size_t)format_head(head, sizeof head, &rp, n, keep_alive)) &&
-	       (strcmp(rq->method, "HEAD") == 0 || send_all(c, body, n));
+	if (!rp.begun)
+		reply_send(&rp, body, good ? n : 0);
 	free(body);
-	return good && keep_alive;
-}
-
-bool reply_sleep(struct reply *rp, int64_t ns)
-{
-	int64_t end = goro_now() + ns;
-	int events;
-
-	/* There is nothing to read from who waits for an answer, but its end. Requests that
-	 * came early end the wait for the end, too, but not the wait. */
-	events = goro_poll(rp->fd, POLLRDHUP, end);
-	if (events & (POLLRDHUP | POLLHUP | POLLERR))
-		return false;
-	if (goro_now() < end)
-		goro_sleep(end - goro_now());
-	return true;
+	return !rp.failed && rp.keep_alive;
 }
 
 /* ----------------------------------------------------------------- requests */
@@ -309,7 +177,7 @@ static void use_up(struct conn *c, size_t n)
 /* The whole head: how long it is; 0: none came; or a refusal, negative. */
 static ssize_t read_head(struct conn *c)
 {
-	int64_t by = goro_now() + (c->n ? HEAD_NS : IDLE_NS);
+	int64_t by = goro_now() + (c->n || !c->served ? HEAD_NS : IDLE_NS);
 	size_t n;
 
 	while (!(n = http_head_end(c->buf, c->n))) {
@@ -367,7 +235,7 @@ static bool serve_one(struct conn *c)
 		if (!body)
 			return false;
 	}
-	on = reply_send(c, &rq, status);
+	on = reply_to(c, &rq, status);
 	free(body);
 	if (on)
 		use_up(c, (size_t)n);
@@ -391,11 +259,8 @@ static void serve_conn(void *arg)
 	struct conn *c = arg;
 
 	goro_set_name("debug server");
-	if (fetch_add_relaxed(&conns, 1) < CONNS_MAX)
-		while (serve_one(c))
-			;
-	else
-		reply_send(c, &(struct http_request){ .method = "GET" }, 503);
+	while (serve_one(c))
+		c->served = true;
 	hang_up(c);
 	fetch_add_relaxed(&conns, (uint32_t)-1);
 	free(c);
@@ -403,7 +268,7 @@ static void serve_conn(void *arg)
 
 /* ----------------------------------------------------------------- listening */
 
-static bool start(void (*fn)(void *), void *arg)
+bool debug_go(void (*fn)(void *), void *arg)
 {
 	struct m *mp = rt_enter();
 	bool started = g_launch_internal(mp, fn, arg);
@@ -412,16 +277,38 @@ static bool start(void (*fn)(void *), void *arg)
 	return started;
 }
 
+/* At once, and without waiting for anything: a crowd is to take neither descriptors nor
+ * goroutines. What the client has sent is read, since unread it would take the answer along. */
+static void turn_away(int fd)
+{
+	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
+	                           "Connection: close\r\n\r\n";
+	char sink[4096];
+
+	while (recv(fd, sink, sizeof sink, MSG_DONTWAIT) == (ssize_t)sizeof sink)
+		;
+	if (send(fd, head, sizeof head - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		shutdown(fd, SHUT_WR);
+	goro_close(fd);
+}
+
 static void accept_one(const struct listener *l, int fd)
 {
-	struct conn *c = calloc(1, sizeof *c);
+	struct conn *c;
 
-	if (c)
-		*c = (struct conn){ .fd = fd, .local = l->local };
-	if (!c || !start(serve_conn, c)) {
+	if (fetch_add_relaxed(&conns, 1) >= conns_max()) {
+		turn_away(fd);
+	} else if ((c = calloc(1, sizeof *c))) {
+		c->fd = fd;
+		c->local = l->local;
+		if (debug_go(serve_conn, c))
+			return;
 		free(c);
 		goro_close(fd);
+	} else {
+		goro_close(fd);
 	}
+	fetch_add_relaxed(&conns, (uint32_t)-1);
 }
 
 /* Until the end of the process. */
@@ -442,21 +329,17 @@ static void accept_all(void *arg)
 
 int debug_http_serve(const char *address, int *port)
 {
-	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
-	socklen_t len = sizeof sa;
 	struct listener *l;
+	bool local;
 	int fd;
 
-	fd = listen_on(address);
+	fd = debug_listen(address, port, &local);
 	if (fd < 0)
 		return fd;
-	getsockname(fd, (struct sockaddr *)&sa, &len);
-	*port = sa.ss_family == AF_INET || sa.ss_family == AF_INET6
-	                ? ntohs(((struct sockaddr_in *)&sa)->sin_port) : 0;
 	l = malloc(sizeof *l);
 	if (l)
-		*l = (struct listener){ .fd = fd, .local = is_loopback(&sa) };
-	if (!l || !start(accept_all, l)) {
+		*l = (struct listener){ .fd = fd, .local = local };
+	if (!l || !debug_go(accept_all, l)) {
 		free(l);
 		goro_close(fd);
 		return -ENOMEM;

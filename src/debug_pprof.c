@@ -6,6 +6,7 @@
 #include "debug_http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <goro.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 
 #include "profile.h"
 #include "symbol.h"
+
+#define SECONDS_MAX 3600	/* of a profile or a trace */
+#define CLIENT_LOOK_NS (GORO_SECOND / 5)	/* whether the client of a trace is still there */
 
 /* As Go's serveError. */
 static void fail(struct reply *rp, int status, const char *why)
@@ -155,64 +159,157 @@ static void mutex(const struct http_request *rq, struct reply *rp)
 
 /* ------------------------------------------------------------- over a time */
 
-/* What was written to a file in memory. */
-static void copy_file(struct reply *rp, int fd)
+/* How long, in the query: a fraction, too. False: too long, and refused. */
+static bool query_time(const struct http_request *rq, struct reply *rp, int standard, int64_t *ns)
+{
+	char value[32];
+	double s = http_query(rq, "seconds", value, sizeof value) ? strtod(value, NULL) : 0;
+
+	if (s > SECONDS_MAX) {
+		fail(rp, 400, "seconds: 3600 at most");
+		return false;
+	}
+	*ns = (int64_t)((s > 0 ? s : standard) * (double)GORO_SECOND);
+	return true;
+}
+
+static bool begin_file(struct reply *rp, const char *name)
+{
+	rp->type = "application/octet-stream";
+	rp->filename = name;
+	return reply_begin(rp);
+}
+
+/* Its size has a limit of its own (profile_cpu.c); it is written when it is over. */
+static void send_profile(struct reply *rp, int fd)
 {
 	char buf[16 << 10];
 	ssize_t n;
 
+	if (!begin_file(rp, "profile"))
+		return;
 	for (off_t at = 0; (n = pread(fd, buf, sizeof buf, at)) > 0; at += n)
-		fwrite(buf, 1, (size_t)n, rp->out);
+		if (!reply_write(rp, buf, (size_t)n))
+			return;
+	reply_end(rp);
 }
 
 static void cpu_profile(const struct http_request *rq, struct reply *rp)
 {
-	int seconds = query_int(rq, "seconds");
-	int fd = memfd_create("profile", MFD_CLOEXEC), error;
+	int64_t ns;
+	int fd, error;
 
-	if (fd < 0) {
-		fail(rp, 500, "Could not enable CPU profiling: no file in memory");
+	if (!query_time(rq, rp, 30, &ns))
+		return;
+	if (rp->head_only) {
+		begin_file(rp, "profile");
 		return;
 	}
-	error = goro_profile_cpu_start(fd, 0);
+	fd = memfd_create("profile", MFD_CLOEXEC);
+	error = fd < 0 ? -errno : goro_profile_cpu_start(fd, 0);
 	if (error == -EBUSY) {
 		fail(rp, 500, "Could not enable CPU profiling: cpu profiling already in use");
 	} else if (error) {
 		fail(rp, 500, "Could not enable CPU profiling");
 	} else {
-		reply_sleep(rp, (seconds > 0 ? seconds : 30) * GORO_SECOND);
+		reply_sleep(rp, ns);
 		goro_profile_cpu_stop();
-		rp->type = "application/octet-stream";
-		rp->filename = "profile";
-		copy_file(rp, fd);
+		send_profile(rp, fd);
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 }
 
-/* The seconds of a trace may be a fraction. */
+/* A trace is sent while it is made, through a pipe: it may become any size, and takes no
+ * memory here. A client that reads too slowly has the trace end (trace_buffer.c). To stop a
+ * trace is to wait until all of it is in the pipe, so another goroutine does that. */
+struct tracing {
+	goro_waitgroup stopped;
+	bool asked;		/* to stop */
+	int from;		/* the pipe */
+	int64_t until;
+};
+
+static void stop_trace(void *arg)
+{
+	struct tracing *t = arg;
+
+	goro_trace_stop();
+	goro_waitgroup_done(&t->stopped);
+}
+
+static void ask_to_stop(struct tracing *t)
+{
+	t->asked = true;
+	goro_waitgroup_add(&t->stopped, 1);
+	if (debug_go(stop_trace, t))
+		return;
+	/* Without memory for that the trace fails, and stopping it waits for nothing. */
+	goro_close(t->from);
+	t->from = -1;
+	stop_trace(t);
+}
+
+static bool is_to_stop(const struct tracing *t, const struct reply *rp)
+{
+	return rp->failed || goro_trace_error() || goro_now() >= t->until || !reply_is_wanted(rp);
+}
+
+/* Until nobody writes to the pipe any more: the trace is over. */
+static void pass_on(struct tracing *t, struct reply *rp)
+{
+	char buf[16 << 10];
+	ssize_t n;
+
+	do {
+		if (!t->asked && is_to_stop(t, rp))
+			ask_to_stop(t);
+		goro_set_deadline(t->from, t->asked ? GORO_FOREVER : goro_now() + CLIENT_LOOK_NS, GORO_FOREVER);
+		n = goro_read(t->from, buf, sizeof buf);
+		if (n > 0)
+			reply_write(rp, buf, (size_t)n);
+	} while (n > 0 || n == -ETIMEDOUT);
+}
+
+static void send_trace(struct reply *rp, int from, int64_t ns)
+{
+	struct tracing t = { .from = from, .until = goro_now() + ns };
+
+	begin_file(rp, "trace");
+	pass_on(&t, rp);
+	goro_waitgroup_wait(&t.stopped);
+	if (goro_trace_error())
+		rp->failed = true;	/* it is not whole */
+	else
+		reply_end(rp);
+	if (t.from >= 0)
+		goro_close(t.from);
+}
+
 static void trace(const struct http_request *rq, struct reply *rp)
 {
-	int fd = memfd_create("trace", MFD_CLOEXEC), error;
-	char value[16];
-	double seconds = http_query(rq, "seconds", value, sizeof value) ? strtod(value, NULL) : 0;
+	int64_t ns;
+	int fd[2], error;
 
-	if (fd < 0) {
-		fail(rp, 500, "Could not enable tracing: no file in memory");
+	if (!query_time(rq, rp, 1, &ns))
+		return;
+	if (rp->head_only) {
+		begin_file(rp, "trace");
 		return;
 	}
-	error = goro_trace_start(fd);
-	if (error == -EBUSY) {
-		fail(rp, 500, "Could not enable tracing: tracing is already enabled");
-	} else if (error) {
-		fail(rp, 500, "Could not enable tracing");
-	} else {
-		reply_sleep(rp, (int64_t)((seconds > 0 && seconds < 1e6 ? seconds : 1) * 1e9));
-		goro_trace_stop();
-		rp->type = "application/octet-stream";
-		rp->filename = "trace";
-		copy_file(rp, fd);
+	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0) {
+		fail(rp, 500, "Could not enable tracing: no pipe");
+		return;
 	}
-	close(fd);
+	error = goro_trace_start(fd[1]);
+	close(fd[1]);
+	if (!error) {
+		send_trace(rp, fd[0], ns);
+		return;
+	}
+	close(fd[0]);
+	fail(rp, 500, error == -EBUSY ? "Could not enable tracing: tracing is already enabled"
+	                              : "Could not enable tracing");
 }
 
 /* ------------------------------------------------------------------ the index */

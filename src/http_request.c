@@ -2,9 +2,9 @@
  * http_request.c - the head of an HTTP/1.x request: RFC 9112, no more than is needed.
  *
  * What can be understood in two ways is refused with 400: lines that end in less than
- * CR LF, names with spaces, folded lines, two lengths or two hosts. Bodies come with
- * their length; those in chunks are refused, since nobody who sends one has anything to
- * say here.
+ * CR LF, names with spaces, folded lines, two lengths or two hosts, a host with a user's
+ * name, and HTTP/1.1 without a host. Bodies come with their length; those in chunks are
+ * refused, since nobody who sends one has anything to say here.
  */
 #include "http_request.h"
 
@@ -76,7 +76,22 @@ static char *next_line(char **at)
 	return line;
 }
 
-/* METHOD TARGET HTTP/1.x. The target is a path, or a whole address as to a proxy. */
+/* A whole address, as to a proxy: its host is the one that counts, whatever the header says.
+ * The path, or NULL. The slash before the host makes room for the zero behind it. */
+static char *parse_address(char *target, struct http_request *rq)
+{
+	char *host = target + strlen("http://"), *path = strchr(host, '/');
+	size_t n = path ? (size_t)(path - host) : 0;
+
+	if (n == 0 || memchr(host, '@', n) || memchr(host, '?', n))
+		return NULL;
+	memmove(host - 1, host, n);
+	host[n - 1] = '\0';
+	rq->host = host - 1;
+	return path;
+}
+
+/* METHOD TARGET HTTP/1.x. The target is a path or a whole address. */
 static int parse_first(char *line, struct http_request *rq)
 {
 	char *target = strchr(line, ' '), *version = target ? strchr(target + 1, ' ') : NULL;
@@ -90,7 +105,7 @@ static int parse_first(char *line, struct http_request *rq)
 		return 400;
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		return 505;
-	if (strncasecmp(target, "http://", 7) == 0 && !(target = strchr(target + 7, '/')))
+	if (strncasecmp(target, "http://", 7) == 0 && !(target = parse_address(target, rq)))
 		return 400;
 	if (!is_token(line) || *target != '/')
 		return 400;
@@ -100,7 +115,7 @@ static int parse_first(char *line, struct http_request *rq)
 	rq->method = line;
 	rq->path = target;
 	rq->query = query ? query : "";
-	rq->keep_alive = version[7] == '1';
+	rq->keep_alive = rq->has_chunks = version[7] == '1';
 	return decode(target, false) ? 0 : 400;
 }
 
@@ -144,7 +159,26 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-static int parse_field(char *line, struct http_request *rq, bool *has_length)
+/* What has been seen of what may be there once. */
+struct seen {
+	const char *host;
+	bool length;
+};
+
+/* Of a page's request, by its browser. */
+static void parse_fetch(const char *name, const char *value, struct http_request *rq)
+{
+	if (strcasecmp(name, "Origin") == 0)
+		rq->origin = value;
+	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
+		rq->fetch_site = value;
+	else if (strcasecmp(name, "Sec-Fetch-Mode") == 0)
+		rq->fetch_mode = value;
+	else if (strcasecmp(name, "Sec-Fetch-Dest") == 0)
+		rq->fetch_dest = value;
+}
+
+static int parse_field(char *line, struct http_request *rq, struct seen *seen)
 {
 	char *value = strchr(line, ':');
 
@@ -155,13 +189,13 @@ static int parse_field(char *line, struct http_request *rq, bool *has_length)
 		return 400;
 	value = trim(value);
 	if (strcasecmp(line, "Host") == 0) {
-		if (rq->host)
+		if (seen->host)
 			return 400;
-		rq->host = value;
+		seen->host = value;
 	} else if (strcasecmp(line, "Content-Length") == 0) {
-		if (*has_length)
+		if (seen->length)
 			return 400;
-		*has_length = true;
+		seen->length = true;
 		return parse_length(value, &rq->body_bytes);
 	} else if (strcasecmp(line, "Transfer-Encoding") == 0) {
 		return 501;
@@ -170,6 +204,8 @@ static int parse_field(char *line, struct http_request *rq, bool *has_length)
 			rq->keep_alive = false;
 		else if (has_word(value, "keep-alive"))
 			rq->keep_alive = true;
+	} else {
+		parse_fetch(line, value, rq);
 	}
 	return 0;
 }
@@ -177,7 +213,7 @@ static int parse_field(char *line, struct http_request *rq, bool *has_length)
 int http_parse(char *head, size_t n, struct http_request *rq)
 {
 	char *at = head, *end = head + n - 2, *line;
-	bool has_length = false;
+	struct seen seen = { .host = NULL };
 	int status;
 
 	*rq = (struct http_request){ .method = "", .path = "", .query = "" };
@@ -186,8 +222,12 @@ int http_parse(char *head, size_t n, struct http_request *rq)
 	status = parse_first(line, rq);
 	while (!status && at < end) {
 		line = next_line(&at);
-		status = line ? parse_field(line, rq, &has_length) : 400;
+		status = line ? parse_field(line, rq, &seen) : 400;
 	}
+	if (!status && rq->has_chunks && !seen.host)
+		return 400;	/* HTTP/1.1 demands one */
+	if (!rq->host)
+		rq->host = seen.host;
 	return status;
 }
 

@@ -13,7 +13,9 @@ struct http_request {
 	const char *method;
 	const char *path;	/* decoded, up to the question mark */
 	const char *query;	/* after it, as it came; "": none */
-	const char *host;	/* NULL: none was given */
+	const char *host;	/* the target's, or else the header's; NULL: none was given */
+	const char *origin, *fetch_site, *fetch_mode, *fetch_dest;	/* NULL: not said */
+	bool has_chunks;	/* the client understands them: HTTP/1.1 */
 	bool keep_alive;
 	size_t body_bytes;	/* that follow the head */
 	const char *body;	/* set by who reads them */

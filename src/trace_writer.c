@@ -31,12 +31,13 @@
 /* ----------------------------------------------------------------- writing */
 
 static bool may_stick;		/* a pipe or a socket, that somebody has to read */
+static bool may_block;		/* .. and a write of more than there is room for waits */
 
-/* Where that is so there is room for so much when poll says that there is any, and a
- * write does not wait: the trace may fail meanwhile, and is then to be over. */
+/* The trace may fail while nobody reads, and the writer must see that: so it waits in poll, for
+ * a limited time, and not in write. When poll says that there is room, there is PIPE_BUF. */
 static bool wait_for_room(int fd, size_t *n)
 {
-	if (*n > PIPE_BUF)
+	if (may_block && *n > PIPE_BUF)
 		*n = PIPE_BUF;
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, STUCK_LOOK_MS) > 0;
 }
@@ -65,8 +66,8 @@ void trace_write_header(int fd)
 {
 	struct stat st;
 
-	may_stick = fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
-	            fcntl(fd, F_GETFL) & O_NONBLOCK;
+	may_block = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	may_stick = fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || !may_block;
 	write_all(fd, "go 1.23 trace\0\0\0", 16);
 }
 

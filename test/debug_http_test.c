@@ -6,10 +6,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <goro.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "atomic.h"
@@ -74,6 +77,25 @@ static const char *send_raw(const void *p, size_t n)
 static const char *ask(const char *request)
 {
 	return send_raw(request, strlen(request));
+}
+
+/* The body of an answer in chunks, put together in its place; NULL: its end is missing. */
+static char *whole_body(void)
+{
+	char *body = (char *)(uintptr_t)body_of(answer), *from = body, *to = body, *end;
+
+	CHECK_CONTAINS(answer, "Transfer-Encoding: chunked\r\n");
+	for (;;) {
+		size_t n = strtoul(from, &end, 16);
+
+		if (end == from || memcmp(end, "\r\n", 2) != 0 || end + 2 + n + 2 > answer + answer_n)
+			return NULL;
+		if (n == 0)
+			return body;
+		memmove(to, end + 2, n);
+		to += n;
+		from = end + 2 + n + 2;
+	}
 }
 
 #define END " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -301,7 +323,7 @@ GO_TEST(a_trace)
 
 	serve();
 	CHECK_EQ(status_of(get("/debug/pprof/trace?seconds=0.1")), 200);
-	CHECK(memcmp(body_of(answer), "go 1.", 5) == 0);
+	CHECK(memcmp(whole_body(), "go 1.", 5) == 0);
 	go(asks_until_answered, "GET /debug/pprof/trace?seconds=0.3" END, "filename=\"trace\"\r\n", done);
 	get("/debug/pprof/trace?seconds=0.3");
 	if (status_of(answer) != 200)
@@ -324,6 +346,68 @@ GO_TEST(a_profile_that_nobody_waits_for)
 		goro_close(fd);
 	} while (status != 500);
 	AWAIT(status_of(get("/debug/pprof/profile?seconds=1")) == 200);
+}
+
+static uint32_t stop;
+
+static void starts_and_ends(void)
+{
+	while (!load_relaxed(&stop))
+		goro_gosched();
+}
+
+/* The same of a trace. What there is of it comes at once, and its end is told. */
+GO_TEST(a_trace_is_sent_while_it_is_made)
+{
+	const char *request = "GET /debug/pprof/trace?seconds=1000" END;
+	char part[4096];
+	int fd;
+
+	serve();
+	go(starts_and_ends);
+	fd = connect_to();
+	goro_write_full(fd, request, strlen(request));
+	goro_set_deadline(fd, goro_now() + seconds(10), GORO_FOREVER);
+	CHECK(goro_read(fd, part, sizeof part - 1) > 0);	/* the head, and .. */
+	for (size_t n = 0; n < sizeof part;) {
+		ssize_t r = goro_read(fd, part, sizeof part);
+
+		CHECK(r > 0);
+		n += (size_t)r;
+	}
+	goro_close(fd);
+	store_relaxed(&stop, 1);
+	AWAIT(status_of(get("/debug/pprof/trace?seconds=0.1")) == 200);
+	CHECK(whole_body());
+	/* Without chunks for those who do not know them. */
+	AWAIT(status_of(ask("GET /debug/pprof/trace?seconds=0.1 HTTP/1.0\r\n\r\n")) == 200);
+	CHECK(memcmp(body_of(answer), "go 1.", 5) == 0);
+}
+
+/* The program ends the trace, or it fails: the client is told at once. */
+GO_TEST(a_trace_that_the_program_stops_is_over)
+{
+	const char *request = "GET /debug/pprof/trace?seconds=1000" END;
+	int fd;
+
+	serve();
+	fd = connect_to();
+	goro_write_full(fd, request, strlen(request));
+	CHECK(goro_read(fd, answer, 15) > 0);
+	goro_trace_stop();
+	read_all(fd);
+	CHECK(answer_n > 100);
+	CHECK(memcmp(answer + answer_n - 5, "0\r\n\r\n", 5) == 0);
+}
+
+GO_TEST(hours_of_profiling_are_refused)
+{
+	serve();
+	CHECK_EQ(status_of(get("/debug/pprof/profile?seconds=1000000")), 400);
+	CHECK_EQ(status_of(get("/debug/pprof/trace?seconds=3601")), 400);
+	CHECK_EQ(status_of(ask("HEAD /debug/pprof/trace?seconds=3600" END)), 200);
+	CHECK_STR(body_of(answer), "");
+	CHECK_EQ(status_of(ask("HEAD /debug/pprof/profile?seconds=3600" END)), 200);
 }
 
 /* For pprof: what it makes of them is tested by debug_pprof_test.sh. */
@@ -387,15 +471,20 @@ GO_TEST(malformed_requests_are_refused)
 		{ 400, "GET /%zz HTTP/1.1\r\n\r\n" },
 		{ 400, "GET /%00 HTTP/1.1\r\n\r\n" },
 		{ 400, "GET /% HTTP/1.1\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\n\r\n" },
+		{ 400, "GET http://localhost/ HTTP/1.1\r\n\r\n" },
+		{ 400, "GET http:///debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+		{ 400, "GET http://evil.example?@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+		{ 400, "GET http://evil@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nno colon\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nA : b\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nA : b\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n folded\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n" },
+		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\nHost: localhost\r\n\r\n" },
-		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nContent-Length: 9999999999999999999999\r\n\r\n" },
-		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" },
+		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999999999999999\r\n\r\n" },
+		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n" },
 		{ 501, "POST /debug/pprof/symbol HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
 		{ 505, "GET / HTTP/2.0\r\n\r\n" },
 		{ 505, "GET / HTTP/1.9\r\n\r\n" },
@@ -421,18 +510,103 @@ GO_TEST(a_long_head_is_refused)
 	CHECK_EQ(status_of(send_raw(request, sizeof request)), 431);
 }
 
+/* The status of a page asked for with these lines in the head. */
+static int status_with(const char *target, const char *lines)
+{
+	char request[1024];
+
+	snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n", target,
+	         lines);
+	return status_of(ask(request));
+}
+
+static void check_names(void)
+{
+	static const struct {
+		int status;
+		const char *target, *lines;
+	} names[] = {
+		{ 200, "/debug/metrics", "Host: localhost\r\n" },
+		{ 200, "/debug/metrics", "Host: LOCALHOST:80\r\n" },
+		{ 200, "/debug/metrics", "Host: 127.1.2.3\r\n" },
+		{ 200, "/debug/metrics", "Host: [::1]:80\r\n" },
+		{ 200, "/debug/metrics", "Host: [::ffff:127.0.0.1]:80\r\n" },
+		{ 200, "http://127.0.0.1/debug/metrics", "Host: 127.0.0.1:99\r\n" },
+		{ 200, "http://localhost:80/debug/metrics", "Host: evil.example\r\n" },
+		{ 403, "http://evil.example/debug/metrics", "Host: localhost\r\n" },
+		{ 403, "/debug/metrics", "Host: evil.example\r\n" },
+		{ 403, "/debug/metrics", "Host: 127.0.0.1.example:80\r\n" },
+		{ 403, "/debug/metrics", "Host: localhost.example\r\n" },
+		{ 403, "/debug/metrics", "Host: 192.168.1.1\r\n" },
+		{ 403, "/debug/metrics", "Host: [::2]\r\n" },
+		{ 403, "/debug/metrics", "Host: [::ffff:10.0.0.1]\r\n" },
+		{ 403, "/debug/metrics", "Host: [::1].example\r\n" },
+		{ 403, "/debug/metrics", "Host: [::1\r\n" },
+		{ 403, "/debug/metrics", "Host: \r\n" },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (status_with(names[i].target, names[i].lines) != names[i].status)
+			FAIL("%s %s: %.40s", names[i].target, names[i].lines, answer);
+	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.0\r\n\r\n")), 200);
+}
+
 GO_TEST(names_that_lead_here_are_refused)
 {
 	serve();
-	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: evil.example\r\n"
-	                       "Connection: close\r\n\r\n")), 403);
-	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: 127.0.0.1.example:80\r\n"
-	                       "Connection: close\r\n\r\n")), 403);
-	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.1\r\nHost: [::1]:80\r\n"
-	                       "Connection: close\r\n\r\n")), 200);
-	CHECK_EQ(status_of(ask("GET /debug/metrics HTTP/1.0\r\n\r\n")), 200);
-	CHECK_EQ(status_of(ask("GET http://127.0.0.1/debug/metrics HTTP/1.1\r\nHost: 127.0.0.1:99\r\n"
-	                       "Connection: close\r\n\r\n")), 200);
+	check_names();
+}
+
+/* The loopback interface has more addresses than two. */
+GO_TEST(names_that_lead_to_a_mapped_address_are_refused)
+{
+	CHECK_EQ(debug_http_serve("[::ffff:127.0.0.1]:0", &port), 0);
+	check_names();
+}
+
+GO_TEST(other_web_pages_are_refused)
+{
+	static const struct {
+		int status;
+		const char *target, *lines;
+	} asked[] = {
+		{ 403, "/debug/pprof/trace?seconds=0.01", "Sec-Fetch-Site: cross-site\r\n" },
+		{ 403, "/debug/pprof/trace?seconds=0.01", "Sec-Fetch-Site: same-site\r\n" },
+		{ 403, "/debug/pprof/trace?seconds=0.01", "Sec-Fetch-Site: cross-site\r\n"
+		       "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n" },
+		{ 403, "/debug/pprof/profile?seconds=0.01", "Sec-Fetch-Site: cross-site\r\n" },
+		{ 403, "/debug/pprof/goroutine", "Sec-Fetch-Site: cross-site\r\n" },
+		{ 403, "/debug/stats.json", "Sec-Fetch-Site: cross-site\r\n" },
+		{ 403, "/debug/stats.json", "Origin: http://evil.example\r\n" },
+		{ 403, "/debug/stats.json", "Origin: http://localhost:3000\r\n" },
+		{ 403, "/debug/stats.json", "Origin: null\r\n" },
+		{ 200, "/debug/stats.json", "Origin: http://localhost\r\n" },
+		{ 200, "/debug/stats.json", "Sec-Fetch-Site: same-origin\r\n" },
+		{ 200, "/debug/stats.json", "Sec-Fetch-Site: none\r\n" },
+		/* The live page may be linked to, but not be embedded. */
+		{ 200, "/debug/", "Sec-Fetch-Site: cross-site\r\n"
+		       "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n" },
+		{ 301, "/", "Sec-Fetch-Site: cross-site\r\n"
+		       "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n" },
+		{ 403, "/debug/", "Sec-Fetch-Site: cross-site\r\n"
+		       "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n" },
+		{ 403, "/debug/", "Sec-Fetch-Site: cross-site\r\n" },
+	};
+	char lines[300];
+	int other;
+
+	serve();
+	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+		snprintf(lines, sizeof lines, "Host: localhost\r\n%s", asked[i].lines);
+		if (status_with(asked[i].target, lines) != asked[i].status)
+			FAIL("%s %s: %.40s", asked[i].target, lines, answer);
+	}
+	/* Nor where names are not looked at. */
+	CHECK_EQ(debug_http_serve("0.0.0.0:0", &other), 0);
+	port = other;
+	CHECK_EQ(status_with("/debug/stats.json", "Host: me.example\r\n"), 200);
+	CHECK_EQ(status_with("/debug/stats.json", "Host: me.example\r\nOrigin: http://evil.example\r\n"), 403);
+	CHECK_EQ(status_with("/debug/stats.json", "Host: me.example\r\nOrigin: http://me.example\r\n"), 200);
 }
 
 static size_t count(const char *text, const char *what)
@@ -497,6 +671,56 @@ GO_TEST(too_many_connections)
 	AWAIT(status_of(get("/debug/pprof/cmdline")) == 200);
 }
 
+static int count_descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* In another process, whose descriptors are its own. */
+static void connect_silently(int n, int told)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	char sink[1];
+	int fd = -1;
+
+	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int i = 0; i < n; i++) {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (connect(fd, (struct sockaddr *)&sa, sizeof sa) != 0)
+			_exit(1);
+	}
+	/* Turned away, like most before it. */
+	if (read(fd, sink, 1) != 1 || write(told, "", 1) != 1)
+		_exit(1);
+	pause();
+}
+
+GO_TEST(silent_connections_leave_the_program_its_descriptors)
+{
+	enum { CROWD = 200 };
+	int told[2], before;
+	pid_t child;
+	char byte;
+
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 256, 256 });
+	serve();
+	goro_close(connect_to());	/* all of the server's and the poller's are there */
+	CHECK_EQ(pipe(told), 0);
+	before = count_descriptors();
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		connect_silently(CROWD, told[1]);
+	}
+	CHECK_EQ(goro_read(told[0], &byte, 1), 1);
+	CHECK(count_descriptors() - before < CROWD / 4);	/* 16, and a few of the runtime's */
+	kill(child, SIGKILL);
+}
+
 /* ------------------------------------------------------------------ robustness */
 
 static void ask_garbage(uint64_t seed, goro_waitgroup *wg)
@@ -531,14 +755,6 @@ GO_TEST(garbage_does_no_harm)
 		goro_waitgroup_wait(&wg);
 	}
 	AWAIT(status_of(get("/debug/")) == 200);
-}
-
-static uint32_t stop;
-
-static void starts_and_ends(void)
-{
-	while (!load_relaxed(&stop))
-		goro_gosched();
 }
 
 static void asks(goro_waitgroup *wg)
@@ -603,21 +819,102 @@ GO_TEST(addresses)
 	unlink(path);
 }
 
+static char place[] = "/tmp/goro-debug-XXXXXX", place_address[64];
+
+/* A path where there is nothing. */
+static void make_place(void)
+{
+	close(mkstemp(place));
+	unlink(place);
+	snprintf(place_address, sizeof place_address, "unix:%s", place);
+}
+
+/* A socket of this type there, which does not listen. */
+static int bind_there(int type)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type, 0);
+
+	memcpy(sa.sun_path, place, sizeof place);
+	CHECK_EQ(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+	return fd;
+}
+
 /* What a process that has ended has left is no hindrance. */
 GO_TEST(a_socket_that_was_left_is_replaced)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	char path[] = "/tmp/goro-debug-XXXXXX", address[64];
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	static const int type[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
 
-	close(mkstemp(path));
-	unlink(path);
-	memcpy(sa.sun_path, path, sizeof path);
-	CHECK_EQ(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
-	close(fd);
-	snprintf(address, sizeof address, "unix:%s", path);
-	CHECK_EQ(goro_debug_serve(address), 0);
-	unlink(path);
+	make_place();
+	for (int i = 0; i < 3; i++) {
+		close(bind_there(type[i]));
+		CHECK_EQ(goro_debug_serve(place_address), 0);
+		unlink(place);
+	}
+}
+
+static void check_kept(void)
+{
+	struct stat before, after;
+
+	CHECK_EQ(lstat(place, &before), 0);
+	CHECK_EQ(goro_debug_serve(place_address), -EADDRINUSE);
+	CHECK_EQ(lstat(place, &after), 0);
+	CHECK_EQ(before.st_ino, after.st_ino);
+	unlink(place);
+}
+
+GO_TEST(what_is_not_a_left_socket_is_kept)
+{
+	static const int type[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
+
+	make_place();
+	close(open(place, O_WRONLY | O_CREAT, 0600));
+	check_kept();
+	CHECK_EQ(mkfifo(place, 0600), 0);
+	check_kept();
+	CHECK_EQ(symlink("/dev/null", place), 0);
+	check_kept();
+	for (int i = 0; i < 3; i++) {		/* bound: its owner is about to listen */
+		int fd = bind_there(type[i]);
+
+		check_kept();
+		close(fd);
+	}
+}
+
+static void starts_to_serve(int *winners, goro_waitgroup *begin, goro_waitgroup *wg)
+{
+	int error;
+
+	goro_waitgroup_wait(begin);
+	error = goro_debug_serve(place_address);
+	if (!error)
+		__atomic_fetch_add(winners, 1, __ATOMIC_RELAXED);
+	else
+		CHECK_EQ(error, -EADDRINUSE);
+	goro_waitgroup_done(wg);
+}
+
+/* All find the same one. */
+GO_TEST(a_left_socket_is_replaced_by_one_server)
+{
+	make_place();
+	for (int round = 0; round < 20; round++) {
+		goro_waitgroup begin = { 0 }, wg = { 0 };
+		int winners = 0;
+
+		close(bind_there(SOCK_STREAM));
+		goro_waitgroup_add(&begin, 1);
+		goro_waitgroup_add(&wg, 4);
+		for (int i = 0; i < 4; i++)
+			go(starts_to_serve, &winners, &begin, &wg);
+		goro_waitgroup_done(&begin);
+		goro_waitgroup_wait(&wg);
+		CHECK_EQ(winners, 1);
+		goro_close(goro_dial("unix", place, goro_now() + seconds(10)));
+		unlink(place);
+	}
 }
 
 /* Only this machine: another address of it does not answer. */
