@@ -169,9 +169,10 @@ wait_exit(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_rea
 
 /* Unlocked, and somebody may sleep on the lock: wakes it, makes peer ready, if there is one,
  * and leaves the runtime. (Only the lock's address is of use: the channel may be gone.) True. */
-static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock *l, struct g *peer)
+static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock *l, uint32_t word,
+                                                      struct g *peer)
 {
-	lock_wake(l);
+	lock_wake(l, word);
 	if (peer)
 		return g_ready_exit(mp, peer);
 	rt_exit_free(mp);
@@ -181,8 +182,10 @@ static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock 
 /* An operation is done: unlocks, makes peer ready and leaves the runtime. True. */
 static inline __attribute__((always_inline)) bool done_exit(struct m *mp, goro_chan *c, struct g *peer)
 {
-	if (lock_release_quietly(&c->lock))
-		return wake_exit(mp, &c->lock, peer);
+	uint32_t word = lock_release_quietly(&c->lock);
+
+	if (word)
+		return wake_exit(mp, &c->lock, word, peer);
 	if (peer)
 		return g_ready_exit(mp, peer);
 	rt_exit_free(mp);

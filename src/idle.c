@@ -43,22 +43,28 @@
 /* sched.lock held. */
 static void idle_put(struct m *mp)
 {
+	check(!mp->idle_at);
 	store_relaxed(&mp->cpu, os_cpu());
 	mp->idle_link = sched.idle_m;
+	mp->idle_at = &sched.idle_m;
+	if (mp->idle_link)
+		mp->idle_link->idle_at = &mp->idle_link;
 	sched.idle_m = mp;
 	store_relaxed(&sched.idle_m_n, sched.idle_m_n + 1);
 }
 
-/* sched.lock held. Off the idle list; false: somebody took it off already. */
+/* sched.lock held. Off the idle list; false: another took it off already. In constant time:
+ * every idle M that is woken comes here, and there may be thousands. */
 static bool idle_remove(struct m *mp)
 {
-	for (struct m **at = &sched.idle_m; *at; at = &(*at)->idle_link)
-		if (*at == mp) {
-			*at = mp->idle_link;
-			store_relaxed(&sched.idle_m_n, sched.idle_m_n - 1);
-			return true;
-		}
-	return false;
+	if (!mp->idle_at)
+		return false;
+	*mp->idle_at = mp->idle_link;
+	if (mp->idle_link)
+		mp->idle_link->idle_at = mp->idle_at;
+	mp->idle_at = NULL;
+	store_relaxed(&sched.idle_m_n, sched.idle_m_n - 1);
+	return true;
 }
 
 /* sched.lock held. */

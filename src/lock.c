@@ -3,8 +3,6 @@
  */
 #include "lock.h"
 
-#include <limits.h>
-
 #include "context.h"
 #include "os.h"
 #include "throw.h"
@@ -18,14 +16,33 @@
 #define LOCK_PAUSES_MIN 16
 #define LOCK_PAUSES_MAX 128
 
-/* Who releases wakes one of those who sleep, and that one, when it has had the lock, the next.
- * Where threads wait for a CPU each takes a hundred milliseconds to come, while the lock is
- * free and others take it in passing: with 64 Ps on 2 CPUs one slept for seven seconds, with
- * its P. So who has slept for so long wakes all others, who then wait for a CPU beside each other. */
+/*
+ * A crowd of sleepers
+ *
+ * A release wakes one sleeper. Where threads wait for a CPU that one takes up to a hundred
+ * milliseconds to come, while the lock is free and others take it in passing. If each of the
+ * woken woke one more, a crowd of sleepers would be gone after as many such times as it has
+ * members: with 64 Ps on 2 CPUs and 2,000 goroutines that compute, one slept for seven
+ * seconds, with its P. So a thread that has slept for LOCK_LONG_NS marks the lock when it
+ * takes it, or finds it held, and the release wakes LOCK_WAKES. They wait for a CPU beside
+ * each other, and their number multiplies by LOCK_WAKES each time: all are awake after a
+ * few times, however many they are.
+ *
+ * The number of wakes is at most LOCK_WAKES for each acquisition, whatever the number of
+ * sleepers. The wakes come after the release: a thread that wakes others may lose its
+ * CPU to one of them.
+ *
+ * Rejected: to wake all sleepers at once. All but one find the lock held and sleep again, and
+ * the next does the same: 9,000 threads that came back from blocking calls together took
+ * two million switches, up to 100 s of them on a busy machine. To hand the lock over to the
+ * thread that is woken: the lock would be held while that waits for a CPU.
+ */
 #define LOCK_LONG_NS 1000000
+#define LOCK_WAKES   4
 
 void lock_slow(struct lock *l)
 {
+	uint32_t word = LOCK_SLEEPERS;
 	int pauses = LOCK_PAUSES_MIN;
 	int64_t began;
 
@@ -34,26 +51,26 @@ void lock_slow(struct lock *l)
 
 		for (int j = 0; j < pauses; j++)
 			cpu_relax();
-		if (load_relaxed(&l->word) == 0 && cas_acquire(&l->word, &free, 1))
+		if (load_relaxed(&l->word) == 0 && cas_acquire(&l->word, &free, LOCK_HELD))
 			return;
 		if (pauses < LOCK_PAUSES_MAX)
 			pauses *= 2;
 	}
-	/* acquire: pairs with lock_release. From here on the word says 2 while
-	 * we hold it too: somebody else may have slept on the same value. */
-	if (exchange_acquire(&l->word, 2) == 0)
+	/* acquire: pairs with lock_release. From here on the word says that others may
+	 * sleep while we hold it, too: they may have slept on the same value. */
+	if (exchange_acquire(&l->word, word) == 0)
 		return;
 	began = os_now();
-	do
-		os_futex_wait(&l->word, 2, -1);
-	while (exchange_acquire(&l->word, 2) != 0);
-	if (os_now() - began >= LOCK_LONG_NS)
-		os_futex_wake(&l->word, INT_MAX);
+	do {
+		os_futex_wait(&l->word, word, -1);
+		if (os_now() - began >= LOCK_LONG_NS)
+			word = LOCK_CROWD;
+	} while (exchange_acquire(&l->word, word) != 0);
 }
 
-void lock_wake(struct lock *l)
+void lock_wake(struct lock *l, uint32_t word)
 {
-	os_futex_wake(&l->word, 1);
+	os_futex_wake(&l->word, word == LOCK_CROWD ? LOCK_WAKES : 1);
 }
 
 void note_wake(struct note *n)

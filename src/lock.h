@@ -2,10 +2,10 @@
  * lock.h - the runtime's own locks and notes, on futexes.
  *
  * A lock is held for tens of nanoseconds, by a thread in state RUNTIME, which
- * goro itself never stops; so a waiter spins a little before it sleeps. Values:
- * 0 free, 1 held, 2 held and somebody may sleep.
+ * goro itself never stops; so a waiter spins a little before it sleeps.
  *
- * Unlocking is one exchange and, if somebody may sleep, a wake on the address.
+ * Unlocking is one exchange and, if threads may sleep, a wake on the address, of
+ * a constant number at the most ("A crowd of sleepers" in lock.c).
  * The lock's memory is not looked at after the exchange, so what it guards may
  * be freed by whoever takes it next (see "Lifetimes" in chan.c): waking a
  * freed address at worst wakes somebody for nothing.
@@ -48,8 +48,15 @@ struct lock {
 };
 #define LOCK_INIT(r) { .word = 0, .rank = (r) }
 
+/* What the word says; 0: free. */
+enum {
+	LOCK_HELD = 1,		/* and nobody sleeps */
+	LOCK_SLEEPERS,		/* threads may sleep until it is free */
+	LOCK_CROWD,		/* .. and one of them has for long */
+};
+
 void lock_slow(struct lock *l);
-void lock_wake(struct lock *l);
+void lock_wake(struct lock *l, uint32_t word);	/* word: as it was until the release */
 
 #if GORO_CHECKS
 void lock_rank_push(struct lock *l);
@@ -65,7 +72,7 @@ static inline bool lock_try(struct lock *l)
 	uint32_t free = 0;
 
 	/* acquire: what the last holder wrote; pairs with lock_release */
-	if (!cas_acquire(&l->word, &free, 1))
+	if (!cas_acquire(&l->word, &free, LOCK_HELD))
 		return false;
 	lock_rank_push(l);
 	return true;
@@ -77,26 +84,32 @@ static inline void lock_acquire(struct lock *l)
 
 	lock_rank_push(l);
 	/* acquire: what the last holder wrote; pairs with lock_release */
-	if (__builtin_expect(!cas_acquire(&l->word, &free, 1), 0))
+	if (__builtin_expect(!cas_acquire(&l->word, &free, LOCK_HELD), 0))
 		lock_slow(l);
 }
 
-/* True: somebody may sleep, and the caller is to call lock_wake soon. */
-static inline bool lock_release_quietly(struct lock *l)
+/* Not 0: threads may sleep, and the caller is to call lock_wake with the result soon. */
+static inline uint32_t lock_release_quietly(struct lock *l)
 {
+	uint32_t word;
+
 	lock_rank_pop(l);
 	/* release: pairs with cas_acquire in lock_acquire, exchange_acquire in lock_slow */
-	return __builtin_expect(exchange_release(&l->word, 0) == 2, 0);
+	word = exchange_release(&l->word, 0);
+	return __builtin_expect(word > LOCK_HELD, 0) ? word : 0;
 }
 
 /* Not by the above: where that is not inlined, its frame would keep the lock's address on
  * the stack of whoever runs next, to be found there by reach.c. */
 static inline void lock_release(struct lock *l)
 {
+	uint32_t word;
+
 	lock_rank_pop(l);
 	/* release: pairs as above */
-	if (__builtin_expect(exchange_release(&l->word, 0) == 2, 0))
-		lock_wake(l);
+	word = exchange_release(&l->word, 0);
+	if (__builtin_expect(word > LOCK_HELD, 0))
+		lock_wake(l, word);
 }
 
 struct note {

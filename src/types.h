@@ -290,7 +290,8 @@ struct m {
 	uint32_t backtrace_done;
 
 	/* Under sched.lock. */
-	struct m *idle_link;
+	struct m *idle_link;	/* the next idle one; in m.c, the next free one */
+	struct m **idle_at;	/* what points to it in the list of idle ones; NULL: not there */
 	struct m *all_link;
 
 	/* Constant once it runs. */

@@ -4,6 +4,7 @@
 #include "lock.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "await.h"
 #include "os.h"
@@ -41,24 +42,6 @@ TEST(one_at_a_time)
 
 /* ------------------------------------------------------------- long sleeps */
 
-static struct waiter {
-	int tid;
-	bool has_it;
-} waiter[THREADS];
-static bool may_go_on;
-
-static void *wait_for_it(void *arg)
-{
-	struct waiter *w = arg;
-
-	store_relaxed(&w->tid, os_tid());
-	lock_acquire(&lock);
-	store_relaxed(&w->has_it, true);
-	SPIN_UNTIL(load_relaxed(&may_go_on));
-	lock_release(&lock);
-	return NULL;
-}
-
 static bool is_asleep(int tid)
 {
 	uintptr_t address;
@@ -82,13 +65,35 @@ static long runs_of(int tid)
 	return runs;
 }
 
-/* They need not come one after the other, each after it has waited for a CPU: the first, who keeps
- * the lock here, wakes the others. */
-TEST(who_has_slept_for_long_wakes_all_others)
+static struct waiter {
+	int tid;
+	bool came;		/* it has had the lock */
+} waiter[THREADS];
+static int had_it;
+static bool may_go_on;
+
+/* The first to have the lock releases it at once, the second keeps it. */
+static void *wait_for_it(void *arg)
+{
+	struct waiter *w = arg;
+
+	store_relaxed(&w->tid, os_tid());
+	lock_acquire(&lock);
+	store_relaxed(&w->came, true);
+	if (fetch_add_relaxed(&had_it, 1) > 0)
+		SPIN_UNTIL(load_relaxed(&may_go_on));
+	lock_release(&lock);
+	SPIN_UNTIL(load_relaxed(&may_go_on));
+	return NULL;
+}
+
+/* They do not come one after the other, each after it has waited for a CPU. Main wakes one,
+ * and that one four. */
+TEST(who_has_slept_for_long_wakes_several_others)
 {
 	pthread_t thread[THREADS];
 	long before[THREADS];
-	int tid[THREADS];
+	int tid[THREADS], came;
 
 	lock_acquire(&lock);
 	for (int i = 0; i < THREADS; i++) {
@@ -98,9 +103,58 @@ TEST(who_has_slept_for_long_wakes_all_others)
 	}
 	usleep(2000);
 	lock_release(&lock);
-	for (int i = 0; i < THREADS; i++)
-		SPIN_UNTIL(load_relaxed(&waiter[i].has_it) || runs_of(tid[i]) > before[i]);
+	do {
+		came = 0;
+		for (int i = 0; i < THREADS; i++)
+			came += load_relaxed(&waiter[i].came) || runs_of(tid[i]) > before[i];
+	} while (came < 1 + 4);
 	store_relaxed(&may_go_on, true);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(thread[i], NULL), 0);
+}
+
+/* ------------------------------------------------------------------ crowds */
+
+enum { CROWD = 200, SLEEPS_EACH = 6 };	/* the first, one for each of four wakes, and one to spare */
+
+static struct { int tid; } member[CROWD];
+static long sleeps;
+
+static long sleeps_of_this_thread(void)
+{
+	struct rusage u;
+
+	CHECK_EQ(getrusage(RUSAGE_THREAD, &u), 0);
+	return u.ru_nvcsw;
+}
+
+/* Holds it for as long as those who are woken meanwhile take to find it held. */
+static void *pass(void *arg)
+{
+	long before = sleeps_of_this_thread();
+
+	store_relaxed((int *)arg, os_tid());
+	lock_acquire(&lock);
+	for (int i = 0; i < 20000; i++)
+		compiler_barrier();
+	lock_release(&lock);
+	fetch_add_relaxed(&sleeps, sleeps_of_this_thread() - before);
+	return NULL;
+}
+
+TEST(the_wakes_of_a_crowd_are_in_proportion_to_it)
+{
+	pthread_t thread[CROWD];
+
+	lock_acquire(&lock);
+	for (int i = 0; i < CROWD; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, pass, &member[i].tid), 0);
+	for (int i = 0; i < CROWD; i++)
+		SPIN_UNTIL(load_relaxed(&member[i].tid) && is_asleep(load_relaxed(&member[i].tid)));
+	usleep(2000);
+	lock_release(&lock);
+	for (int i = 0; i < CROWD; i++)
+		CHECK_EQ(pthread_join(thread[i], NULL), 0);
+	printf("%ld sleeps of %d\n", sleeps, CROWD);
+	CHECK(sleeps <= SLEEPS_EACH * CROWD);
 }
