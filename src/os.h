@@ -65,13 +65,14 @@ int64_t os_process_cpu(void);		/* .. and all threads of this process, those that
 /* Of all programs together, more than times as many threads as there are CPUs run or could. False
  * if that cannot be told. */
 bool os_cpus_crowded(int times);
-/* Whether a thread sleeps in the kernel (awake: it runs or could), or -errno: cannot
- * tell. *lock: the address of a lock of libc's, or of one like it, that it waits for
- * without a timeout, so that a signal does not end its call; 0: it waits for something
- * else. *fd keeps what is needed for the next time; forget gives that back. */
+/* Whether a thread sleeps in the kernel. OS_AWAKE: it runs, or it waits for a CPU. Where
+ * /proc does not tell these apart from sleep (it is not mounted, the process is not
+ * dumpable, descriptors are short), OS_AWAKE is certain and a thread that waits for a CPU
+ * is OS_ASLEEP. *lock: the address of a lock of libc's, or of one like it, that the thread
+ * waits for without a timeout, so that a signal does not end its call; 0: it waits for
+ * something else. No descriptor is kept. Sysmon only. */
 enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
-int os_thread_asleep(int tid, int *fd, uintptr_t *lock);
-void os_thread_forget(int *fd);
+enum os_sleep os_thread_asleep(int tid, uintptr_t *lock);
 /* What debuggers and top call this thread. Threads that it makes are called the same, so
  * whoever makes Ms keeps the program's name. */
 void os_thread_name(const char *name);

@@ -8,7 +8,9 @@
  *	- The M sleeps in the kernel, unannounced: the P is taken, without a
  *	  signal, so that no call of the program's fails with EINTR. A CPU clock
  *	  that stands still is only a hint (it may wait for a CPU);
- *	  /proc/self/task/TID/syscall settles it.
+ *	  /proc/self/task/TID/syscall settles it. Where that cannot be read the P
+ *	  is taken on the hint: a thread that is not on a CPU has no use for it, and
+ *	  never gets a signal, which might restart a sleep with all its time.
  *	- It runs: when its slice is over it is asked to give way, and sent the
  *	  preemption signal.
  *
@@ -73,33 +75,16 @@ static void unsteady(struct m *mp)
 
 /* ------------------------------------------------------------ is it asleep? */
 
-/* The thread sleeps in the kernel, for certain. The file stays open for the next
- * look; a thread that is gone leaves one from which nothing can be read. */
 enum os_sleep retake_asleep(struct m *mp)
 {
-	int tid = load_relaxed(&mp->tid), r;
 	uintptr_t lock;
+	enum os_sleep sleeps = os_thread_asleep(load_relaxed(&mp->tid), &lock);
 
-	if (mp->syscall_tid != tid) {
-		os_thread_forget(&mp->syscall_fd);
-		mp->syscall_tid = tid;
-	}
-	r = os_thread_asleep(tid, &mp->syscall_fd, &lock);
-	if (r > 0) {
+	if (sleeps) {
 		mp->lock = lock;
 		unsteady(mp);
 	}
-	if (r < 0)
-		os_thread_forget(&mp->syscall_fd);
-	return r > 0 ? (enum os_sleep)r : OS_AWAKE;
-}
-
-/* Closes the files of threads that are gone. */
-void retake_tidy(void)
-{
-	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
-		if (mp->syscall_fd && load_relaxed(&mp->tid) != mp->syscall_tid)
-			os_thread_forget(&mp->syscall_fd);
+	return sleeps;
 }
 
 /* Its CPU clock has not moved since the last look, if there was one. */

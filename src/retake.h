@@ -13,11 +13,9 @@ struct m;
 /* Looks at every P. When sysmon is to look again at the latest: nanoseconds from
  * now, or INT64_MAX if it does not matter. */
 int64_t retake_look(int64_t now);
-/* Whether the M's thread sleeps in the kernel, for certain; and mp->lock. sysmon. */
+/* Whether the M's thread sleeps in the kernel (os_thread_asleep); and mp->lock. sysmon. */
 enum os_sleep retake_asleep(struct m *mp);
 /* Sends the M the preemption signal, if none is on its way. sysmon. */
 void retake_signal(struct m *mp, int64_t now);
-/* What it keeps of threads that are gone. Now and then; sysmon. */
-void retake_tidy(void);
 
 #endif

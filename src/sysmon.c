@@ -435,7 +435,6 @@ static void slow_duties(struct watch *w, int64_t now)
 	if (now - w->aged_at >= (idle ? STACK_COLD_IDLE_NS : STACK_COLD_NS)) {
 		w->aged_at = now;
 		g_pool_age();
-		retake_tidy();
 	}
 	scavenge_notice(idle);
 	if (now - w->quota_at >= (all_idle() ? QUOTA_CHECK_IDLE_NS : QUOTA_CHECK_NS)) {

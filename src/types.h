@@ -279,8 +279,6 @@ struct m {
 	int64_t cpu_seen;	/* its CPU clock when last looked at */
 	uint32_t stop_where;	/* enum stop_where, of the next signal */
 	uintptr_t lock;		/* that it slept on when it was last seen asleep; 0: on none */
-	int syscall_fd;		/* /proc/self/task/TID/syscall + 1; 0: not open */
-	int syscall_tid;	/* .. of which thread */
 
 	/* The M's own while it has a P, and sched.lock's while it has none. */
 	struct m_trace trace;

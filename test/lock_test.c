@@ -45,10 +45,8 @@ TEST(one_at_a_time)
 static bool is_asleep(int tid)
 {
 	uintptr_t address;
-	int fd = 0, asleep = os_thread_asleep(tid, &fd, &address);
 
-	os_thread_forget(&fd);
-	return asleep > 0;
+	return os_thread_asleep(tid, &address) != OS_AWAKE;
 }
 
 /* How often the thread has been given a CPU. */
