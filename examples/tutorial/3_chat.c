@@ -1,0 +1,144 @@
+/* 3_chat.c - a chat server: one goroutine owns the clients, and channels lead to it. */
+#include <goro.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {
+	int length;
+	char text[252];
+};
+
+/* What happens to a client; sent to the broker. */
+struct event {
+	enum { JOIN, SAY, LEAVE } kind;
+	int id, fd;
+	struct line line;
+};
+
+/* The broker's alone: nobody else has a pointer to one. */
+struct client {
+	int id, fd;
+	goro_chan *out;		/* lines for it, to its writer */
+	struct client *next;
+};
+
+static goro_chan *events;
+static struct client *clients;
+
+/* ------------------------------------------------------- one connection */
+
+/* Writes what the broker sends to one client. The broker closes the channel at the end. */
+static void writer(int fd, goro_chan *out)
+{
+	struct line line;
+
+	while (goro_chan_recv(out, &line))
+		goro_write(fd, line.text, (size_t)line.length);
+	goro_close(fd);
+	goro_chan_unref(out);
+}
+
+/* Reads lines from one client and tells the broker. */
+static void reader(int fd, int id)
+{
+	struct event event = { .kind = JOIN, .id = id, .fd = fd };
+	char *text = event.line.text, *end;
+	int have = 0, room = sizeof event.line.text;
+	ssize_t n;
+
+	goro_chan_send(events, &event);
+	event.kind = SAY;
+	while (have < room && (n = goro_read(fd, text + have, (size_t)(room - have))) > 0) {
+		have += (int)n;
+		while ((end = memchr(text, '\n', (size_t)have))) {
+			event.line.length = (int)(end + 1 - text);
+			goro_chan_send(events, &event);
+			have -= event.line.length;
+			memmove(text, end + 1, (size_t)have);
+		}
+	}
+	event.kind = LEAVE;
+	goro_chan_send(events, &event);
+}
+
+/* ----------------------------------------------------------- the broker */
+
+/* A line for one client. One that is too slow for its 16 lines of room misses some. */
+static void tell(struct client *c, const char *who, const struct line *what)
+{
+	struct line line;
+
+	line.length = snprintf(line.text, sizeof line.text, "%s: %.*s", who, what->length, what->text);
+	if (line.length >= (int)sizeof line.text)
+		line.length = sizeof line.text - 1;
+	goro_chan_try_send(c->out, &line);
+}
+
+static void tell_all(const char *who, const struct line *what)
+{
+	for (struct client *c = clients; c; c = c->next)
+		tell(c, who, what);
+}
+
+static void join(int id, int fd)
+{
+	struct client *c = malloc(sizeof *c);
+
+	*c = (struct client){ id, fd, goro_chan_of(struct line, 16), clients };
+	clients = c;
+	go(writer, fd, goro_chan_ref(c->out));
+}
+
+static void leave(int id)
+{
+	for (struct client **at = &clients, *c; (c = *at); at = &c->next)
+		if (c->id == id) {
+			*at = c->next;
+			goro_chan_close(c->out);
+			goro_chan_unref(c->out);
+			free(c);
+			return;
+		}
+}
+
+static void broker(void)
+{
+	static const struct line joined = { 7, "joined\n" }, left = { 5, "left\n" };
+	struct event event;
+	char who[16];
+
+	while (goro_chan_recv(events, &event)) {
+		snprintf(who, sizeof who, "guest%d", event.id);
+		switch (event.kind) {
+		case JOIN:
+			join(event.id, event.fd);
+			tell_all(who, &joined);
+			break;
+		case SAY:
+			tell_all(who, &event.line);
+			break;
+		case LEAVE:
+			leave(event.id);
+			tell_all(who, &left);
+			break;
+		}
+	}
+}
+
+static int start(int argc, char **argv)
+{
+	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
+	int listener = goro_listen("tcp", address), fd;
+
+	if (listener < 0) {
+		fprintf(stderr, "%s: %s\n", address, strerror(-listener));
+		return 1;
+	}
+	events = goro_chan_of(struct event, 0);
+	go(broker);
+	fprintf(stderr, "listening on %s\n", address);
+	for (int id = 1; (fd = goro_accept(listener, NULL, NULL)) >= 0; id++)
+		go(reader, fd, id);
+	return 1;
+}
+GORO_MAIN(start)
