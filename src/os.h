@@ -120,7 +120,8 @@ void os_action_get(int sig, struct os_action *a);
 void os_action_set(int sig, const struct os_action *a);
 void os_action_install(int sig, void *fn, uint64_t except);
 
-/* Writes all of it to a descriptor, retrying; errors are ignored. */
+/* Writes all of it to a descriptor, retrying; errors are ignored. Where the descriptor does not
+ * block and nobody reads from the other end for a second, the rest is lost. */
 void os_write(int fd, const void *buf, size_t n);
 
 /* After fork in the child: descriptors and ids kept here are the parent's. */

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -746,6 +747,25 @@ void os_action_install(int sig, void *fn, uint64_t except)
 	os_action_set(sig, &a);
 }
 
+/* How long to wait for whoever reads what is written to a descriptor that does not block. */
+#define WRITE_PATIENCE_S 1
+
+static uint32_t nobody_reads;	/* that time is over: the next write does not wait again */
+
+static bool wait_for_room(int fd)
+{
+	struct timespec t = { load_relaxed(&nobody_reads) ? 0 : WRITE_PATIENCE_S, 0 };
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	long r;
+
+	do
+		r = sys5(SYS_ppoll, &p, 1, &t, NULL, _NSIG / 8);	/* t: what is left */
+	while (r == -EINTR);
+	if (r == 0)
+		store_relaxed(&nobody_reads, 1);
+	return r > 0;
+}
+
 void os_write(int fd, const void *buf, size_t n)
 {
 	const char *p = buf;
@@ -753,10 +773,11 @@ void os_write(int fd, const void *buf, size_t n)
 	while (n > 0) {
 		long r = sys3(SYS_write, fd, p, n);
 
-		if (r == -EINTR || r == -EAGAIN)
+		if (r == -EINTR || (r == -EAGAIN && wait_for_room(fd)))
 			continue;
 		if (r <= 0)
 			return;
+		store_relaxed(&nobody_reads, 0);
 		p += r;
 		n -= (size_t)r;
 	}

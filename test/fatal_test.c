@@ -3,6 +3,7 @@
  * what the parent sees.
  */
 /* test: procs */
+#include <fcntl.h>
 #include <goro.h>
 #include <pthread.h>
 #include <signal.h>
@@ -968,6 +969,29 @@ TEST(a_call_in_a_child_of_a_thread_new_to_us_is_refused)
 	run(fork_in_fresh_thread);
 	CHECK_EQ(o.status, 2);
 	begins_with(FORKED);
+}
+
+/* ---------------------------------------------------------------- full stderr */
+
+static void panic_with_full_stderr(void)
+{
+	static char block[4096];
+	int fd[2];
+
+	CHECK_EQ(pipe2(fd, O_NONBLOCK), 0);
+	while (write(fd[1], block, sizeof block) > 0)
+		;
+	dup2(fd[1], STDERR_FILENO);
+	for (int i = 0; i < 10; i++)
+		go(receive_for_ever);
+	goro_gosched();
+	goro_panic("nobody reads this");
+}
+
+TEST(a_panic_ends_the_process_although_stderr_is_full_and_does_not_block)
+{
+	run(panic_with_full_stderr);
+	CHECK_EQ(o.status, 2);
 }
 
 /* ------------------------------------------------------------- out of threads */
