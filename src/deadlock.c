@@ -6,7 +6,10 @@
  * runtime's others (sysmon, spawner, scavenger, the messenger of signal.c, the collector of
  * profile_cpu.c, the writer of trace.c, the server of evacuate.c), or a plain thread
  * asleep in a call of ours; and no signal is waited for. One other thread anywhere,
- * even in a library, and nothing is said: it may yet send on a channel.
+ * even in a library, and nothing is said: it may yet send on a channel. Nor is anything
+ * said where the program has installed a handler for any signal other than a fault: it may
+ * run at any time, and what it does (_exit, sem_post, a longjmp) nobody knows. An alarm()
+ * without a handler only ends the process, so it does not count.
  *
  * The threads are counted at one moment and the sleepers at another. That no
  * plain thread went to sleep or was woken in between (foreign_moves) makes it the
@@ -50,6 +53,8 @@ void deadlock_check(void)
 		store_relaxed(&unsure, true);
 		return;
 	}
+	if (signal_may_be_awaited())	/* last: some 60 system calls */
+		return;
 	lock_release(&sched.lock);
 	if (load_relaxed(&sched.main_exited) > 0)
 		fatal_nobody("no goroutines (main called runtime.Goexit) - deadlock!");

@@ -12,6 +12,13 @@
  * ends the process at once by the signal's default action. A handler that the
  * program installs later replaces ours; one that it installed before is kept
  * and called instead of the default action.
+ *
+ * A fault whose signal is ignored ends the process all the same, so it is reported; a signal
+ * that somebody sends stays ignored. A fault whose signal is blocked ends the process before
+ * any handler runs, so no thread of ours blocks it.
+ *
+ * SIGQUIT is ignored in whatever a script starts with "&": as in Go it prints there, too.
+ * Where the program itself ignores it, that is, after it was loaded, it stays ignored.
  */
 #define _GNU_SOURCE
 #include "fault.h"
@@ -37,6 +44,8 @@ static const struct fault {
 #define FAULTS (sizeof faults / sizeof *faults)
 
 static struct sigaction before[FAULTS];	/* what the program had */
+static struct sigaction before_quit;
+static bool quit_inherited;	/* SIGQUIT was ignored when the program was loaded */
 static uint32_t printing;	/* the thread that prints; 0: none */
 
 /* True in the first thread that comes here; false when the same thread comes
@@ -58,6 +67,16 @@ static const struct fault *fault_of(int sig)
 		if (faults[i].sig == sig)
 			return &faults[i];
 	return NULL;
+}
+
+static bool is_handled(const struct sigaction *sa)
+{
+	return sa->sa_flags & SA_SIGINFO || (sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN);
+}
+
+static bool is_ignored(const struct sigaction *sa)
+{
+	return !(sa->sa_flags & SA_SIGINFO) && sa->sa_handler == SIG_IGN;
 }
 
 /* As if we had never been here: the instruction is tried again and faults again
@@ -115,7 +134,9 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	struct backtrace bt;
 	bool overflow;
 
-	if (before[f - faults].sa_handler != SIG_DFL || !first_to_print()) {
+	if (is_ignored(&before[f - faults]) && info->si_code <= 0)
+		return;
+	if (is_handled(&before[f - faults]) || !first_to_print()) {
 		give_to_program(sig, info);
 		return;
 	}
@@ -184,16 +205,36 @@ static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigact
 	sigaction(sig, &sa, old);
 }
 
-void fault_init(void)
+bool fault_is_ours(int sig)
+{
+	struct sigaction now;
+
+	return sigaction(sig, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       (now.sa_sigaction == on_fault || now.sa_sigaction == on_quit);
+}
+
+__attribute__((constructor)) static void loaded(void)
 {
 	struct sigaction quit;
 
+	sigaction(SIGQUIT, NULL, &quit);
+	quit_inherited = is_ignored(&quit);
+}
+
+void fault_init(void)
+{
 	for (size_t i = 0; i < FAULTS; i++) {
 		sigaction(faults[i].sig, NULL, &before[i]);
-		if (before[i].sa_handler == SIG_DFL)
+		if (!is_handled(&before[i]))
 			install(faults[i].sig, on_fault, &before[i]);
 	}
-	sigaction(SIGQUIT, NULL, &quit);
-	if (quit.sa_handler == SIG_DFL)
+	sigaction(SIGQUIT, NULL, &before_quit);
+	if (!is_handled(&before_quit) && (quit_inherited || !is_ignored(&before_quit)))
 		install(SIGQUIT, on_quit, NULL);
+}
+
+void fault_forked(void)
+{
+	if (fault_is_ours(SIGQUIT))
+		sigaction(SIGQUIT, &before_quit, NULL);
 }

@@ -24,6 +24,7 @@
 #include "profile_cpu.h"
 #include "runtime.h"
 #include "sema.h"
+#include "signal_notify.h"
 #include "stack.h"
 
 /*
@@ -31,6 +32,7 @@
  * the runtime whose other threads are gone. It may call what is async-signal-
  * safe, exec and _exit; a goro_ call there ends with a clear message instead of
  * hanging. Its M is told by ATTN_FORKED, a thread without one by runtime_forked.
+ * Signals do what they would do without the runtime, except that faults are reported.
  */
 static bool runtime_forked;
 
@@ -39,6 +41,10 @@ static void in_child(void)
 	struct m *mp = m_self();
 
 	evacuate_forked();
+	preempt_forked();
+	profile_cpu_forked();
+	signal_forked();
+	fault_forked();
 	runtime_forked = true;
 	if (mp)
 		fetch_or_acqrel(&mp->attn, ATTN_FORKED);

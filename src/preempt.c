@@ -58,6 +58,8 @@
 /* For the handlers themselves: symbolizing a trace is the hungriest. */
 #define HANDLER_BYTES (64 << 10)
 
+/* What the thread that starts the runtime has blocked, for all Ms; but neither a fault, which
+ * would end the process without a report, nor the preemption signal. */
 static sigset_t program_mask;
 
 /* ------------------------------------------------------------------ in line */
@@ -327,7 +329,13 @@ void preempt_init(void)
 	dl_iterate_phdr(find_delicate, NULL);
 	sigchain_install(&chain, NULL);
 	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
+	fault_unmask(&program_mask);
 	sigdelset(&program_mask, SIG_PREEMPT);
+}
+
+void preempt_forked(void)
+{
+	sigchain_remove(&chain);
 }
 
 bool preempt_thread_prepare(struct m *mp)

@@ -10,6 +10,7 @@
 struct m;
 
 void preempt_init(void);
+void preempt_forked(void);	/* in the child: the signal is the program's alone */
 bool preempt_thread_prepare(struct m *mp);	/* before its thread is made; false: no memory */
 void preempt_thread_init(struct m *mp);	/* on that thread */
 void preempt_thread_end(struct m *mp);

@@ -145,6 +145,11 @@ TOOL_RACY static void on_prof_direct(int sig, siginfo_t *info, void *uc)
 		undo_interrupt(uc);
 }
 
+void profile_cpu_forked(void)
+{
+	sigchain_remove(&chain);
+}
+
 static void take_over(const struct os_action *program)
 {
 	if (tool_init())

@@ -13,6 +13,8 @@ void profile_cpu_from_environment(void);
 extern uint32_t profile_cpu_on;
 void profile_cpu_thread(void);		/* a thread has become an M, while it is on */
 
+void profile_cpu_forked(void);		/* in the child: SIGPROF is the program's alone */
+
 int profile_threads(void);		/* of the runtime's, for it: 0 or 1 */
 
 #endif

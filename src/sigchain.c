@@ -13,7 +13,18 @@
 #include "os.h"
 #include "throw.h"
 
-static __thread bool giving;	/* the program's handler runs on this thread */
+/* Our handler's frame, and what it was given, while the program's handler runs on this thread;
+ * it stays when that leaves by siglongjmp. A call of ours by the program's handler passes on
+ * what it was given, and is deeper on the same stack; the next signal is neither. */
+static __thread struct {
+	const void *uc;
+	uintptr_t frame;
+} giving;
+
+static bool is_handled(const struct sigaction *sa)
+{
+	return sa->sa_flags & SA_SIGINFO || (sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN);
+}
 
 bool sigchain_is_default(const struct sigchain *c)
 {
@@ -28,17 +39,21 @@ bool sigchain_give(const struct sigchain *c, siginfo_t *info, void *uc)
 	/* acquire: pairs with store_release in sigchain_install */
 	const struct sigaction *sa = load_acquire(&c->program);
 
-	if (giving || (!(sa->sa_flags & SA_SIGINFO) &&
-	               (sa->sa_handler == SIG_DFL || sa->sa_handler == SIG_IGN)))
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	if ((giving.uc == uc && frame < giving.frame) || !is_handled(sa))
 		return false;
-	giving = true;
+	giving.uc = uc;
+	giving.frame = frame;
 	if (sa->sa_flags & SA_SIGINFO)
 		sa->sa_sigaction(c->sig, info, uc);
 	else
 		sa->sa_handler(c->sig);
-	giving = false;
+	giving.uc = NULL;
 	return true;
 }
+
+static const struct sigchain *in_front[_NSIG];	/* those installed, by signal */
 
 static void note_program(struct sigchain *c, const struct os_action *action)
 {
@@ -65,6 +80,7 @@ void sigchain_install(struct sigchain *c, const struct os_action *action)
 	sigfillset(&sa.sa_mask);
 	fault_unmask(&sa.sa_mask);
 	note_program(c, action);
+	store_relaxed(&in_front[c->sig], c);
 	sigaction(c->sig, &sa, NULL);
 	if (c->direct) {
 		struct os_action a;
@@ -75,11 +91,40 @@ void sigchain_install(struct sigchain *c, const struct os_action *action)
 	}
 }
 
-void sigchain_renew(struct sigchain *c)
+static bool is_ours(const struct sigchain *c, const struct sigaction *sa)
+{
+	return sa->sa_sigaction == c->ours || (c->direct && sa->sa_sigaction == c->direct);
+}
+
+static bool is_in_place(const struct sigchain *c)
 {
 	struct sigaction sa;
 
 	sigaction(c->sig, NULL, &sa);
-	if (sa.sa_sigaction != c->ours && (!c->direct || sa.sa_sigaction != c->direct))
+	return is_ours(c, &sa);
+}
+
+void sigchain_renew(struct sigchain *c)
+{
+	if (!is_in_place(c))
 		sigchain_install(c, NULL);
+}
+
+void sigchain_remove(const struct sigchain *c)
+{
+	const struct sigaction *program = load_relaxed(&c->program);
+
+	if (program && is_in_place(c))
+		sigaction(c->sig, program, NULL);
+}
+
+bool sigchain_program_handles(int sig)
+{
+	const struct sigchain *c = load_relaxed(&in_front[sig]);
+	struct sigaction sa;
+
+	if (sigaction(sig, NULL, &sa) != 0)
+		return false;
+	/* acquire: pairs with store_release in note_program */
+	return is_handled(c && is_ours(c, &sa) ? load_acquire(&c->program) : &sa);
 }

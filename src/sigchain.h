@@ -23,6 +23,8 @@ struct sigchain {
 void sigchain_install(struct sigchain *c, const struct os_action *action);
 /* The program may have installed a handler since: then ours goes in its place again. */
 void sigchain_renew(struct sigchain *c);
+/* Puts the program's action back, unless it has installed another one since. */
+void sigchain_remove(const struct sigchain *c);
 
 /* In our handler, of a signal that is not ours: true if the program has a handler; it
  * has run. One that calls the handler it found when it was installed, which is ours, ends
@@ -30,5 +32,8 @@ void sigchain_renew(struct sigchain *c);
 bool sigchain_give(const struct sigchain *c, siginfo_t *info, void *uc);
 /* .. whether the signal would have been ignored, or ended the process, without us. */
 bool sigchain_is_default(const struct sigchain *c);
+
+/* Any signal: whether a handler is installed for it that is not a chain's. */
+bool sigchain_program_handles(int sig);
 
 #endif

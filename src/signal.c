@@ -60,6 +60,7 @@
 #include "fault.h"
 #include "os.h"
 #include "runtime.h"
+#include "sigchain.h"
 
 #define SIGNALS 64		/* 1 to 64, as the kernel counts them */
 #define BIT(sig) (UINT64_C(1) << ((sig) - 1))
@@ -107,10 +108,6 @@ bool signal_expected(void)
 	return load_relaxed(&wanted) != 0;
 }
 
-/* ------------------------------------------------------------- the handler */
-
-/* TOOL_RACY: it may interrupt TSan itself. */
-
 TOOL_RACY static bool is_fault(int sig)
 {
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -118,6 +115,25 @@ TOOL_RACY static bool is_fault(int sig)
 			return true;
 	return false;
 }
+
+/* libc's own have numbers between the two kinds. */
+static bool is_the_programs(int sig)
+{
+	return sig < 32 || sig >= SIGRTMIN;
+}
+
+bool signal_may_be_awaited(void)
+{
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (is_the_programs(sig) && !is_fault(sig) && !fault_is_ours(sig) &&
+		    sigchain_program_handles(sig))
+			return true;
+	return false;
+}
+
+/* ------------------------------------------------------------- the handler */
+
+/* TOOL_RACY: it may interrupt TSan itself. */
 
 TOOL_RACY bool signal_take(int sig)
 {
@@ -232,6 +248,7 @@ static void block_all(sigset_t *old)
 	sigset_t all;
 
 	sigfillset(&all);
+	fault_unmask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
@@ -305,6 +322,14 @@ static void unwant(uint64_t set)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+void signal_forked(void)
+{
+	for (int sig = 1; sig <= SIGNALS; sig++)
+		if (wanted & BIT(sig) & ~shared)
+			os_action_set(sig, &before[sig]);
+	store_relaxed(&wanted, 0);
+}
+
 void signal_share(int sig, void (*take_over)(const struct os_action *program))
 {
 	goro_mutex_lock(&one_at_a_time);
@@ -319,7 +344,7 @@ static uint64_t possible_set(const int *signals, size_t n)
 	uint64_t all = 0, set = 0;
 
 	for (int sig = 1; sig <= SIGNALS; sig++)
-		if ((sig < 32 || sig >= SIGRTMIN) && sig != SIGKILL && sig != SIGSTOP)
+		if (is_the_programs(sig) && sig != SIGKILL && sig != SIGSTOP)
 			all |= BIT(sig);
 	if (n == 0)
 		return all;

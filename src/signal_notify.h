@@ -12,6 +12,13 @@ bool signal_take(int sig);
 
 int signal_threads(void);	/* of the runtime's, for signals: 0 or 1 */
 bool signal_expected(void);	/* somebody subscribes to one */
+/* The program has a handler of its own for a signal that may come from outside: for any but
+ * the faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). */
+bool signal_may_be_awaited(void);
+
+/* In the child of a fork, where there is no messenger: signals do what they did before they
+ * were subscribed to. */
+void signal_forked(void);
 
 struct os_action;
 

@@ -3,7 +3,9 @@
  */
 /* test: procs */
 #include <goro.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 
 #include "atomic.h"
 #include "await.h"
@@ -137,6 +139,75 @@ GO_TEST(a_forked_child_may_leave)
 	under_load(20, fork_and_leave);
 }
 
+/* ---------------------------------------------------------- signals in a child */
+
+/* How a child ends that sends itself a signal: as a shell says it. */
+static int end_of_child_after(int sig)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+		raise(sig);
+		_exit(7);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		CHECK_EQ(errno, EINTR);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+GO_TEST(a_forked_child_ignores_sigurg)
+{
+	CHECK_EQ(end_of_child_after(SIGURG), 7);
+}
+
+static void leave_with_8(int sig)
+{
+	(void)sig;
+	_exit(8);
+}
+
+GO_TEST(a_sigurg_handler_of_the_program_runs_in_a_forked_child)
+{
+	signal(SIGURG, leave_with_8);
+	CHECK_EQ(end_of_child_after(SIGURG), 8);
+}
+
+static int urgent_child(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	return end_of_child_after(SIGURG);
+}
+
+TEST(a_sigurg_handler_from_before_runs_in_a_forked_child)
+{
+	signal(SIGURG, leave_with_8);
+	CHECK_EQ(goro_run(urgent_child, 0, NULL), 8);
+}
+
+GO_TEST(a_subscribed_signal_ends_a_forked_child)
+{
+	goro_chan *c = goro_signal_notify((int[]){ SIGTERM }, 1);
+
+	CHECK_EQ(end_of_child_after(SIGTERM), 128 + SIGTERM);
+	goro_signal_stop(c);
+	goro_chan_unref(c);
+}
+
+GO_TEST(sigquit_ends_a_forked_child)
+{
+	CHECK_EQ(end_of_child_after(SIGQUIT), 128 + SIGQUIT);
+}
+
+GO_TEST(sigprof_ends_a_forked_child_after_a_profile)
+{
+	CHECK_EQ(goro_profile_cpu_start(memfd_create("profile", MFD_CLOEXEC), 0), 0);
+	goro_profile_cpu_stop();
+	CHECK_EQ(end_of_child_after(SIGPROF), 128 + SIGPROF);
+}
+
 /* ------------------------------------------------------ what a child inherits */
 
 /* The signals that a program started from here finds blocked and ignored. */
@@ -165,8 +236,10 @@ static int ask_inside(int argc, char **argv)
 
 TEST(programs_inherit_the_signal_mask_of_the_start)
 {
-	char *before = inherited_signals();
+	char *before;
 
+	signal(SIGQUIT, SIG_DFL);	/* a shell has it ignored in the background */
+	before = inherited_signals();
 	goro_run(ask_inside, 0, NULL);
 	CHECK_STR(inside, before);
 }

@@ -7,6 +7,7 @@
 #include <fenv.h>
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -580,6 +581,33 @@ TEST(a_sigurg_handler_from_before_sees_the_information)
 	goro_run(use_sigurg, 0, NULL);
 	CHECK_EQ(urgent_code, SI_QUEUE);
 	CHECK_EQ(urgent_value, 42);
+}
+
+static sigjmp_buf out;
+
+static void leave_by_jump(int sig)
+{
+	(void)sig;
+	fetch_add_relaxed(&urgent, 1);
+	siglongjmp(out, 1);
+}
+
+static int jump_out(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	for (volatile int i = 0; i < 10; i++) {
+		if (sigsetjmp(out, 1) == 0)
+			raise(SIGURG);
+		CHECK_EQ(load_relaxed(&urgent), i + 1);
+	}
+	return 0;
+}
+
+TEST(a_sigurg_handler_that_leaves_by_siglongjmp_is_called_again)
+{
+	not_with_tsan();
+	signal(SIGURG, leave_by_jump);
+	goro_run(jump_out, 0, NULL);
 }
 
 static struct sigaction found;	/* where the program put its own */
