@@ -37,6 +37,7 @@
 #include "runtime.h"
 #include "scavenge.h"
 #include "stack.h"
+#include "thread_end.h"
 
 __thread struct m *goro_tls_m;
 
@@ -122,10 +123,8 @@ void m_free(struct m *mp)
 
 /* ---------------------------------------------------------------- threads */
 
-static void *m_thread(void *arg)
+static void m_thread_run(struct m *mp)
 {
-	struct m *mp = arg;
-
 	m_attach_thread(mp, M_STACK_BYTES);
 	preempt_thread_init(mp);
 	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
@@ -145,6 +144,13 @@ static void *m_thread(void *arg)
 	deadlock_check();
 	lock_release(&sched.lock);
 	m_free(mp);
+}
+
+static void *m_thread(void *mp)
+{
+	pthread_cleanup_push(thread_end_cleanup, NULL);
+	m_thread_run(mp);
+	pthread_cleanup_pop(0);
 	return NULL;
 }
 

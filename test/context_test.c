@@ -41,6 +41,13 @@ _Noreturn __attribute__((used)) void sched_exit(struct coroutine *co)
 	context_jump(&co->caller, co);
 }
 
+/* For context_entry's unwind table; nothing unwinds here. */
+int thread_end_personality(void);
+int thread_end_personality(void)
+{
+	abort();
+}
+
 static void make(struct coroutine *co, void (*fn)(struct coroutine *))
 {
 	memset(co->stack, 0xa5, sizeof co->stack);
