@@ -75,9 +75,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os.h"
+
 /* Ten times what the largest kernel configuration has. One mask of 8 KiB is
  * simpler than growing one without an allocator. */
 #define AFFINITY_MAX_CPUS 65536
+#define AFFINITY_USUAL_CPUS 8192
 
 /* Two 64-bit numbers, a space and a newline take 42 bytes. */
 #define QUOTA_FILE_BYTES  64
@@ -213,14 +216,20 @@ static bool path_join(char *out, size_t size, const char *a, const char *b)
 	return true;
 }
 
-/* A descriptor of the file at dir followed by name, or -1. */
+/* A descriptor of the file at dir followed by name, which begins with a slash, or -1. dir may
+ * be empty. Not by a path in one piece, which needs room: see struct search. */
 static int path_open(const char *dir, const char *name)
 {
-	char path[PATH_MAX];
+	int at, fd;
 
-	if (!path_join(path, sizeof path, dir, name))
+	if (!*dir)
+		return open(name, O_RDONLY | O_CLOEXEC);
+	at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0)
 		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC);
+	fd = openat(at, name + 1, O_RDONLY | O_CLOEXEC);
+	close(at);
+	return fd;
 }
 
 /* How many ".." path begins with: how far above our namespace's root it is. */
@@ -452,10 +461,9 @@ static void cgroup_add_level(struct cpus_cgroup *cg, enum cgroup_version version
 
 /* Where they are on nearly every machine, and in containers: a look at one place is
  * 10 us, mountinfo 70 even if it is short. */
-static bool place_is_usual(struct place *pl, const char *root)
+static bool place_is_usual(struct place *pl, const char *root, char dir[2 * PATH_MAX])
 {
 	const char *mount = pl->version == CGROUP_V2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
-	char dir[2 * PATH_MAX];
 	struct statfs fs;
 
 	if (path_ascents(pl->path) > 0 || !path_join(dir, PATH_MAX, root, mount))
@@ -468,29 +476,46 @@ static bool place_is_usual(struct place *pl, const char *root)
 	return path_join(pl->mount, sizeof pl->mount, mount, "");
 }
 
+/* Too large for the stack of the thread that starts the runtime, which may have 16 KiB. */
+struct search {
+	struct place place;
+	char dir[2 * PATH_MAX]; /* room to walk up from a path too long to open */
+};
+
+static void search_cgroup(struct cpus_cgroup *cg, const char *root, struct search *s)
+{
+	struct place *pl = &s->place;
+	char *dir = s->dir;
+	size_t top;
+
+	place_find_path(pl, root);
+	if (pl->version == CGROUP_NONE)
+		return;
+	if (!place_is_usual(pl, root, dir))
+		place_find_mount(pl, root);
+	if (pl->score < 0 || !path_join(dir, PATH_MAX, root, pl->mount))
+		return;
+	top = strlen(dir);
+	path_join(dir + top, sizeof s->dir - top, pl->below, "");
+
+	cgroup_add_level(cg, pl->version, dir);
+	while (strlen(dir) > top) {
+		*strrchr(dir, '/') = '\0';
+		cgroup_add_level(cg, pl->version, dir);
+	}
+}
+
 void cpus_cgroup_open(struct cpus_cgroup *cg, const char *root)
 {
-	struct place pl = {.version = CGROUP_NONE};
-	char dir[2 * PATH_MAX]; /* room to walk up from a path too long to open */
-	size_t top;
+	struct search *s = os_map(sizeof *s);
 
 	cg->nlevels = 0;
 	cg->outer_limit = CPUS_NO_LIMIT;
-	place_find_path(&pl, root);
-	if (pl.version == CGROUP_NONE)
+	if (!s)
 		return;
-	if (!place_is_usual(&pl, root))
-		place_find_mount(&pl, root);
-	if (pl.score < 0 || !path_join(dir, PATH_MAX, root, pl.mount))
-		return;
-	top = strlen(dir);
-	path_join(dir + top, sizeof dir - top, pl.below, "");
-
-	cgroup_add_level(cg, pl.version, dir);
-	while (strlen(dir) > top) {
-		*strrchr(dir, '/') = '\0';
-		cgroup_add_level(cg, pl.version, dir);
-	}
+	s->place.version = CGROUP_NONE;
+	search_cgroup(cg, root, s);
+	os_unmap(s, sizeof *s);
 }
 
 void cpus_cgroup_close(struct cpus_cgroup *cg)
@@ -520,17 +545,35 @@ int cpus_clip(int cpus, int limit)
 	return limit < cpus ? limit : cpus;
 }
 
-/* By the system call itself, which tells how many bytes it wrote. Of the
- * calling thread and not of the main one: a program may pin its main thread
- * apart after ours have inherited its mask. */
-int cpus_affinity(void)
+/* By the system call itself, which tells how many bytes it wrote: CPUs, or 0 where the mask
+ * has not enough room. */
+static int affinity_within(unsigned long *mask, size_t size)
 {
-	unsigned long mask[AFFINITY_MAX_CPUS / 8 / sizeof(unsigned long)];
-	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+	long bytes = syscall(SYS_sched_getaffinity, 0, size, mask);
 	int cpus = 0;
 
 	for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
 		cpus += __builtin_popcountl(mask[i]);
+	return cpus;
+}
+
+/* On few machines; see struct search. */
+static __attribute__((noinline)) int affinity_of_many(void)
+{
+	unsigned long mask[AFFINITY_MAX_CPUS / 8 / sizeof(unsigned long)];
+
+	return affinity_within(mask, sizeof mask);
+}
+
+/* Of the calling thread and not of the main one: a program may pin its main thread
+ * apart after ours have inherited its mask. */
+int cpus_affinity(void)
+{
+	unsigned long mask[AFFINITY_USUAL_CPUS / 8 / sizeof(unsigned long)];
+	int cpus = affinity_within(mask, sizeof mask);
+
+	if (cpus == 0)
+		cpus = affinity_of_many();
 	return cpus > 0 ? cpus : 1;
 }
 

@@ -30,12 +30,12 @@ struct cpus_cgroup {
 
 /* Finds the cgroup of this process and keeps its files open. Once, before
  * anybody asks for cpus_default(); without it only the affinity mask counts.
- * Called again it looks anew, and must not run beside cpus_default(). Takes
- * 30 KiB of stack. */
+ * Called again it looks anew, and must not run beside cpus_default(). */
 void cpus_open(void);
 
 /* What GOMAXPROCS should be now, at least 1; and what goro_num_cpu() returns. Any thread
- * after cpus_open(); takes no lock and allocates nothing; 9 KiB of stack. */
+ * after cpus_open(); takes no lock and allocates nothing; 1 KiB of stack, or 9 KiB
+ * where there are more than 8,192 CPUs. */
 int cpus_default(void);
 
 /* CPUs in the calling thread's affinity mask, at least 1. */

@@ -32,7 +32,7 @@ int os_futex_wake(uint32_t *word, int n);
 void os_membarrier(void);
 
 /* Anonymous zeroed memory, or NULL. reserve: address space only; no swap is
- * set aside, no huge pages are used. */
+ * set aside, no huge pages are used, and mlockall does not lock it. */
 void *os_map(size_t n);
 void *os_reserve(size_t n);
 void os_unmap(void *p, size_t n);

@@ -148,9 +148,8 @@ void os_membarrier(void)
 
 /* TSan has to see what is mapped and unmapped, or it takes memory that comes back
  * at an address for what was there before. It sees calls of libc's. */
-static void *map(size_t n, int flags)
+static void *map(size_t n, int access, int flags)
 {
-	const int access = PROT_READ | PROT_WRITE;
 	long p;
 
 	flags |= MAP_PRIVATE | MAP_ANONYMOUS;
@@ -161,15 +160,23 @@ static void *map(size_t n, int flags)
 
 void *os_map(size_t n)
 {
-	return map(n, 0);
+	return map(n, PROT_READ | PROT_WRITE, 0);
 }
 
+/* Where the program has called mlockall for all that is mapped from then on, all of it would be
+ * resident at once. What nobody may access yet is not, and then it is locked no longer. */
 void *os_reserve(size_t n)
 {
-	void *p = map(n, MAP_NORESERVE);
+	void *p = map(n, PROT_NONE, MAP_NORESERVE);
 
-	if (p)
-		sys3(SYS_madvise, p, n, MADV_NOHUGEPAGE);
+	if (!p)
+		return NULL;
+	sys2(SYS_munlock, p, n);
+	if (sys3(SYS_mprotect, p, n, PROT_READ | PROT_WRITE) != 0) {
+		os_unmap(p, n);
+		return NULL;
+	}
+	sys3(SYS_madvise, p, n, MADV_NOHUGEPAGE);
 	return p;
 }
 

@@ -4,6 +4,7 @@
  */
 /* test: procs */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <goro.h>
 #include <netinet/in.h>
@@ -252,4 +253,72 @@ TEST(a_fault_is_told)
 	CHECK_EQ(o.signal, SIGSEGV);
 	CHECK_CONTAINS(o.err, "SIGSEGV");
 	CHECK_CONTAINS(o.err, "faults");
+}
+
+/* ----------------------------------------------------- plain threads' stacks */
+
+static void report_alive(void)
+{
+	goro_waitgroup wg = { 0 };
+
+	goro_waitgroup_add(&wg, 1);
+	go(goro_waitgroup_done, &wg);
+	goro_waitgroup_wait(&wg);
+	dprintf(1, "alive");
+}
+
+static void run_alive(void (*f)(void))
+{
+	child_anew(f);
+}
+
+/* As test_run_anew, in a process whose main thread has that. */
+static void main_with_16_KiB(void)
+{
+	char call[64], *argv[] = { program_invocation_name, NULL }, *environment[] = { call, NULL };
+
+	snprintf(call, sizeof call, "TEST_CALL=%td %td", (intptr_t)run_alive - (intptr_t)test_run_anew,
+	         (intptr_t)report_alive - (intptr_t)test_run_anew);
+	setrlimit(RLIMIT_STACK, &(struct rlimit){ 16 << 10, 16 << 10 });
+	execve("/proc/self/exe", argv, environment);
+	FAIL("cannot start anew");
+}
+
+static void not_with_sanitizers(void)
+{
+	if (TOOL_ASAN || TOOL_TSAN)
+		SKIP("a sanitizer needs more");
+}
+
+TEST(main_may_have_16_KiB)
+{
+	not_with_sanitizers();
+	test_run_child(main_with_16_KiB, &o);
+	CHECK_EQ(o.status, 0);
+	CHECK_STR(o.out, "alive");
+}
+
+static void *start_runtime(void *c)
+{
+	report_alive();
+	return c;
+}
+
+static void thread_with_16_KiB(void)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, 16 << 10), 0);
+	CHECK_EQ(pthread_create(&t, &attr, start_runtime, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
+TEST(the_thread_that_starts_the_runtime_may_have_16_KiB)
+{
+	not_with_sanitizers();
+	test_run_child(thread_with_16_KiB, &o);
+	CHECK_EQ(o.status, 0);
+	CHECK_STR(o.out, "alive");
 }

@@ -171,3 +171,30 @@ TEST(guards_that_run_out_within_a_batch_are_kept)
 	CHECK(unguarded > 0 && unguarded < N);
 	CHECK_EQ(N - unguarded, GUARDED);
 }
+
+static size_t bytes_there(const char *at, size_t pages)
+{
+	unsigned char there[256];
+	size_t n = 0;
+
+	CHECK(pages <= sizeof there);
+	CHECK_EQ(mincore((void *)(uintptr_t)at, pages * os_page_bytes, there), 0);
+	for (size_t i = 0; i < pages; i++)
+		n += there[i] & 1;
+	return n * os_page_bytes;
+}
+
+TEST(what_is_reserved_is_not_there_where_all_that_is_mapped_is_locked)
+{
+	enum { PAGES = 256 };
+	char *p;
+
+	os_init();
+	if (mlockall(MCL_FUTURE) != 0)
+		SKIP("memory may not be locked");
+	p = os_reserve(PAGES * os_page_bytes);
+	CHECK(p);
+	CHECK_EQ(bytes_there(p, PAGES), 0);
+	p[0] = 1;
+	CHECK_EQ(bytes_there(p, PAGES), os_page_bytes);
+}
