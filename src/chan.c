@@ -419,16 +419,6 @@ bool chan_close_now(goro_chan *c, struct waiter **waited)
 	return open;
 }
 
-void chan_ready_all(struct m *mp, struct waiter *waited)
-{
-	while (waited) {
-		struct g *gp = waited->gp;
-
-		waited = waited->next;
-		g_ready(mp, gp);
-	}
-}
-
 /* The waiters are gathered under the lock and made ready after it. */
 void goro_chan_close(goro_chan *c)
 {
@@ -439,6 +429,6 @@ void goro_chan_close(goro_chan *c)
 		panic_misuse("close of nil channel");
 	if (unlikely(!chan_close_now(c, &waited)))
 		panic_misuse("close of closed channel");
-	chan_ready_all(mp, waited);
+	ready_first_next(mp, waited);
 	rt_exit(mp);
 }

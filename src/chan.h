@@ -263,7 +263,6 @@ enum goro_recv chan_recv_now(goro_chan *c, void *elem, struct g **peer)
 /* Closes c, taking its lock; false: it is closed already. Those who waited, linked
  * by next, are the caller's to make ready when it holds no locks. */
 bool chan_close_now(goro_chan *c, struct waiter **waited);
-void chan_ready_all(struct m *mp, struct waiter *waited);
 
 /* A select's waiter that did not win leaves. Takes the lock. True: the caller
  * is to free the channel. */

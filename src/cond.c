@@ -108,7 +108,7 @@ void goro_cond_signal(goro_cond *cond)
 void goro_cond_broadcast(goro_cond *cond)
 {
 	struct cond *c = (struct cond *)cond;
-	struct waiter *w, *next;
+	struct waiter *w;
 	struct m *mp;
 
 	if (nobody_waits(c))
@@ -120,9 +120,6 @@ void goro_cond_broadcast(goro_cond *cond)
 	store_seqcst(&c->notified, load_seqcst(&c->tickets));
 	lock_release(&c->lock);
 	linger();
-	for (; w; w = next) {
-		next = w->next;		/* its own again once it is ready */
-		g_ready_in_order(mp, w->gp);
-	}
+	ready_in_order(mp, w);
 	rt_exit(mp);
 }

@@ -79,8 +79,12 @@ struct goro_ctx {
 	struct lock lock;
 	int err, cause;		/* err: release, after cause; 0: not done */
 	goro_chan *done;	/* release; made when asked for */
-	goro_ctx *children;
-	goro_ctx_func *funcs;
+	struct {
+		goro_ctx *first, **end;	/* end: where the next is put */
+	} children;
+	struct {
+		goro_ctx_func *first, **end;
+	} funcs;
 
 	/* Under up's lock: its list of children. */
 	goro_ctx *next, **at;	/* at: the pointer to us; NULL: not linked */
@@ -105,22 +109,26 @@ static goro_ctx background = {
 	.refs = 1,
 	.holds = 1,
 	.lock = LOCK_INIT(RANK_CTX),
+	.children = { .end = &background.children.first },
+	.funcs = { .end = &background.funcs.first },
 };
 
-/* The lists of children and of functions are made in the same way. x: a variable. */
-#define LIST_PUT(head, x)                               \
+/* The lists of children and of functions are in the order in which those came. x: a variable. */
+#define LIST_INIT(list) ((list)->end = &(list)->first)
+#define LIST_PUT(list, x)                               \
 	do {                                            \
-		(x)->next = *(head);                    \
-		(x)->at = (head);                       \
-		if ((x)->next)                          \
-			(x)->next->at = &(x)->next;     \
-		*(head) = (x);                          \
+		(x)->next = NULL;                       \
+		(x)->at = (list)->end;                  \
+		*(list)->end = (x);                     \
+		(list)->end = &(x)->next;               \
 	} while (0)
-#define LIST_REMOVE(x)                                  \
+#define LIST_REMOVE(list, x)                            \
 	do {                                            \
 		*(x)->at = (x)->next;                   \
 		if ((x)->next)                          \
 			(x)->next->at = (x)->at;        \
+		else                                    \
+			(list)->end = (x)->at;          \
 		(x)->at = NULL;                         \
 	} while (0)
 
@@ -160,15 +168,17 @@ static void mark(goro_ctx *c, int err, int cause, struct aftermath *a)
 	if (c->done)
 		chan_close_now(c->done, &a->waited);
 	timer_try_stop(&c->timer);
-	a->funcs = c->funcs;
-	c->funcs = NULL;
+	a->funcs = c->funcs.first;
+	c->funcs.first = NULL;
+	LIST_INIT(&c->funcs);
 	for (goro_ctx_func *f = a->funcs; f; f = f->next)
 		f->at = NULL;
 }
 
+/* In the order of waits and of calls, also together with the other contexts of a walk. */
 static void see_to(struct m *mp, struct aftermath *a)
 {
-	chan_ready_all(mp, a->waited);
+	ready_in_order(mp, a->waited);
 	while (a->funcs) {
 		goro_ctx_func *f = a->funcs;
 
@@ -208,8 +218,8 @@ static goro_ctx *first_child(goro_ctx *c)
 {
 	goro_ctx *child;
 
-	while ((child = c->children) && !ref_if_alive(child))
-		LIST_REMOVE(child);
+	while ((child = c->children.first) && !ref_if_alive(child))
+		LIST_REMOVE(&c->children, child);
 	return child;
 }
 
@@ -234,7 +244,7 @@ static void unlink_from_parent(goro_ctx *c)
 		return;
 	lock_acquire(&c->up->lock);
 	if (c->at)
-		LIST_REMOVE(c);
+		LIST_REMOVE(&c->up->children, c);
 	lock_release(&c->up->lock);
 }
 
@@ -423,6 +433,8 @@ static goro_ctx *ctx_make(goro_ctx *parent)
 	c->refs = 1;
 	c->holds = 1;
 	c->lock = (struct lock)LOCK_INIT(RANK_CTX);
+	LIST_INIT(&c->children);
+	LIST_INIT(&c->funcs);
 	return c;
 }
 
@@ -659,7 +671,7 @@ bool goro_ctx_func_stop(goro_ctx_func *f)
 	lock_acquire(&f->ctx->lock);
 	in_time = f->at != NULL;
 	if (in_time)
-		LIST_REMOVE(f);
+		LIST_REMOVE(&f->ctx->funcs, f);
 	lock_release(&f->ctx->lock);
 	rt_exit(mp);
 	if (in_time)

@@ -307,8 +307,10 @@ static inline void prepare(struct g *gp, uint64_t id, uint64_t parent_id, void *
 	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
 }
 
-/* fn, arg and what differs from the default are set; gp is nobody else's yet. */
-static void launch(struct m *mp, struct g *gp, void *caller)
+/* fn, arg and what differs from the default are set; gp is nobody else's yet. in_order: it
+ * begins after all that wait here, and does not go before those that are started later. */
+static inline __attribute__((always_inline)) void
+launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 {
 	struct p *pp = mp->p;
 
@@ -317,7 +319,10 @@ static void launch(struct m *mp, struct g *gp, void *caller)
 	if (likely(pp)) {
 		latency_ready(pp, gp);
 		count_up(&pp->count.created, 1);
-		runq_put_started(pp, gp);
+		if (in_order)
+			runq_put_woken(pp, gp);
+		else
+			runq_put_started(pp, gp);
 		wake();
 	} else {
 		fetch_add_relaxed(&sched.foreign_created, 1);
@@ -338,7 +343,7 @@ void g_of_nil(void)
 
 void g_launch(struct m *mp, struct g *gp, void *caller)
 {
-	launch(mp, gp, caller);
+	launch(mp, gp, caller, false);
 }
 
 /*
@@ -369,7 +374,7 @@ static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void
 	gp = get(mp, stack_default_class);
 	if (gp) {
 		set_call(gp, fn, PASS_ARGS);
-		launch(mp, gp, caller);
+		launch(mp, gp, caller, false);
 	}
 	rt_exit(mp);
 	return gp ? 0 : -ENOMEM;
@@ -444,7 +449,7 @@ static bool launch_call(struct m *mp, int stack_cls, void (*fn)(void *), void *a
 		gp->is_internal = gp->untidy = true;
 		fetch_add_relaxed(&sched.internal, 1);
 	}
-	g_launch(mp, gp, caller);
+	launch(mp, gp, caller, true);
 	return true;
 }
 

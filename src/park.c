@@ -128,6 +128,25 @@ void g_ready_in_order(struct m *mp, struct g *gp)
 	}
 }
 
+void ready_in_order(struct m *mp, struct waiter *w)
+{
+	while (w) {
+		struct g *gp = w->gp;
+
+		w = w->next;		/* its own again once it is ready */
+		g_ready_in_order(mp, gp);
+	}
+}
+
+void ready_first_next(struct m *mp, struct waiter *w)
+{
+	struct waiter *others = w ? w->next : NULL;
+
+	if (w)
+		g_ready(mp, w->gp);
+	ready_in_order(mp, others);
+}
+
 void g_ready_quietly(struct m *mp, struct g *gp)
 {
 	if (likely(ready_here(mp, gp)))

@@ -288,16 +288,6 @@ static struct waiter *take_idle(goro_pool *p, int n)
 	return first;
 }
 
-static void ready_list(struct m *mp, struct waiter *w)
-{
-	while (w) {
-		struct g *gp = w->gp;
-
-		w = w->next;
-		g_ready_in_order(mp, gp);
-	}
-}
-
 /* --------------------------------------------------------------- submitting */
 
 /* Lock held; releases it. */
@@ -431,7 +421,7 @@ int goro_pool_resize(goro_pool *p, int workers)
 		}
 	}
 	lock_release(&p->lock);
-	ready_list(mp, ending);
+	ready_in_order(mp, ending);
 	rt_exit(mp);
 	missing = start_workers(p, more);
 	if (missing == 0)
@@ -462,8 +452,8 @@ void goro_pool_close(goro_pool *p)
 	}
 	ending = take_idle(p, p->live);
 	lock_release(&p->lock);
-	ready_list(mp, refused);
-	ready_list(mp, ending);
+	ready_in_order(mp, refused);
+	ready_in_order(mp, ending);
 	lock_acquire(&p->lock);
 	if (p->live > 0 || p->waiting > 0)
 		mp = park(mp, commit_close, p, WAIT_WAITGROUP_WAIT);

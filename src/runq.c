@@ -10,6 +10,9 @@
  * Go keeps both in one queue in order, and walks a tree breadth first, with all
  * its leaves alive at once. docs/performance-notes.md has the comparison.
  *
+ * A function that the runtime starts for an event, a timer or the end of a context, is
+ * kept with the woken: such functions begin in the order of their events.
+ *
  * A P picks: runnext, the newest started, the oldest woken. Newest first alone
  * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
  * other direction: the global queue, the oldest woken, the oldest started, in

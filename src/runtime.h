@@ -81,6 +81,10 @@ static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g
 void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
 /* Makes a parked goroutine runnable: after those that wait already .. */
 void g_ready_in_order(struct m *mp, struct g *gp);
+/* .. the same, of a list, linked by next .. */
+void ready_in_order(struct m *mp, struct waiter *w);
+/* .. of which the first is next on this P .. */
+void ready_first_next(struct m *mp, struct waiter *w);
 /* .. the same, of several: wake comes after the last. */
 void g_ready_quietly(struct m *mp, struct g *gp);
 /* .. or next on this P. */
@@ -236,7 +240,8 @@ void sysmon_somebody_waits(void);
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
 void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
 void g_launch(struct m *mp, struct g *gp, void *caller);
-/* Starts fn(arg); false: no memory. Locks up to RANK_TIMER may be held. */
+/* Starts fn(arg), for an event: calls begin in the order of the events, after all that wait
+ * here. False: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
 /* The same for a goroutine that is the runtime's own, not the program's, on a stack of
  * INTERNAL_STACK_BYTES. */

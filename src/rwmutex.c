@@ -167,10 +167,11 @@ static __attribute__((noinline)) void wunlock_slow(struct rwmutex *rw, uint32_t 
 
 	if (is_marked(after) && departing_add(rw, n))
 		sema_release(mp, &rw->writer_sema, 1);
-	if (n > 0)
-		sema_release(mp, &rw->reader_sema, n);
 	if (owed == MUTEX_OWES_WAKE)
 		mutex_pay(mp, &rw->writers);
+	/* Last: it makes the first reader the next to run, before the others. */
+	if (n > 0)
+		sema_release(mp, &rw->reader_sema, n);
 	rt_exit(mp);
 }
 

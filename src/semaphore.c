@@ -77,10 +77,7 @@ static void notify_unlock(struct m *mp, struct sema *s)
 	}
 	lock_release(&s->lock);
 	linger();
-	while ((w = list)) {
-		list = w->next;		/* its own again once it is ready */
-		g_ready_in_order(mp, w->gp);
-	}
+	ready_in_order(mp, list);
 }
 
 /* ----------------------------------------------------------------- acquire */

@@ -139,20 +139,6 @@ static struct waiter *take_waiters(struct waitgroup *wg, uint32_t n)
 	return list;
 }
 
-static void ready_few(struct m *mp, struct waiter *w)
-{
-	struct waiter *next;
-
-	linger();
-	for (bool first = true; w; w = next, first = false) {
-		next = w->next;		/* its own again once it is ready */
-		if (likely(first))
-			g_ready(mp, w->gp);
-		else
-			g_ready_in_order(mp, w->gp);
-	}
-}
-
 /* ----------------------------------------------------------- many waiters */
 
 /* As many as a P's queue has room for, with those who are left when the carrier runs. */
@@ -223,7 +209,7 @@ static __attribute__((noinline)) void release_many(struct m *mp, struct waitgrou
 		g_ready_quietly(mp, w->gp);
 	}
 	wake();
-	ready_few(mp, late);
+	ready_in_order(mp, late);
 }
 
 /* Back from its wait, one of many. */
@@ -239,11 +225,16 @@ static __attribute__((noinline)) void go_on(struct m *mp, struct waitgroup *wg, 
 
 static __attribute__((noinline)) void release_several(struct m *mp, struct waitgroup *wg, uint32_t n)
 {
+	struct waiter *w;
+
 	/* A trace is to say who woke them. */
-	if (likely(n < MANY) || trace_on())
-		ready_few(mp, take_waiters(wg, n));
-	else
+	if (unlikely(n >= MANY) && !trace_on()) {
 		release_many(mp, wg, (struct rest){ take_list(wg), n });
+		return;
+	}
+	w = take_waiters(wg, n);
+	linger();
+	ready_first_next(mp, w);
 }
 
 /* The counter is zero in s, and there are waiters. */
