@@ -30,6 +30,10 @@
  *   - Every blocking call works in a goroutine, which it parks, and in a plain
  *     thread that the program made itself, which it blocks.
  *   - Durations and times are int64_t nanoseconds; times are CLOCK_MONOTONIC.
+ *   - A C++ exception stays with the goroutine that throws it, and passes through
+ *     goro_blocking, goro_try and goro_once_do. One that leaves a goroutine's function,
+ *     a deferred function or a destructor of goro_key_make ends the program with a
+ *     report, by std::terminate.
  *   - Types whose size is public (goro_mutex, ...) are valid when zeroed.
  *   - An object may be freed or go out of scope as soon as a call shows that
  *     nobody needs it any more, even while the call on the other side has not

@@ -271,6 +271,17 @@ void dump_all_unstopped(struct printer *pr, const struct g *self, const struct b
 	print_flush(pr);
 }
 
+void dump_culprit(struct printer *pr, const struct g *gp, const struct backtrace *bt)
+{
+	if (dump_level == DUMP_ALL) {
+		dump_all_unstopped(pr, gp, bt);
+	} else if (dump_level != DUMP_NONE) {
+		print_str(pr, "\n");
+		dump_goroutine(pr, gp, bt);
+	}
+	print_flush(pr);
+}
+
 _Noreturn void dump_panic(const struct g *gp)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
@@ -278,16 +289,8 @@ _Noreturn void dump_panic(const struct g *gp)
 
 	fatal_first_only();
 	panic_print(gp, STDERR_FILENO);
-	if (dump_level != DUMP_NONE) {
-		backtrace_here(&bt);
-		if (dump_level == DUMP_ALL) {
-			dump_all_unstopped(&pr, gp, &bt);
-		} else {
-			print_str(&pr, "\n");
-			dump_goroutine(&pr, gp, &bt);
-		}
-	}
-	print_flush(&pr);
+	backtrace_here(&bt);
+	dump_culprit(&pr, gp, &bt);
 	_exit(2);
 }
 

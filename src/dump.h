@@ -36,6 +36,10 @@ void dump_note_those(struct dump_list *l, bool (*is_one)(const void *arg, const 
                      const void *arg);
 void dump_print(struct dump_list *l, FILE *out);	/* in user code */
 
+/* What a fatal end that is gp's fault prints of goroutines: gp or all of them, as
+ * GORO_TRACEBACK says. Flushes. */
+void dump_culprit(struct printer *pr, const struct g *gp, const struct backtrace *bt);
+
 /* Ends the process over gp's panic. */
 _Noreturn void dump_panic(const struct g *gp);
 

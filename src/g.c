@@ -17,6 +17,7 @@
 #include <goro.h>
 #include <string.h>
 
+#include "cxx.h"
 #include "g.h"
 #include "latency.h"
 #include "leak.h"
@@ -487,6 +488,7 @@ static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 	panic_g_end(gp);
 	trace_regions_end(gp);
 	mp = rt_enter();
+	cxx_set(mp, (struct cxx_state){ 0 });	/* it may have left a catch block by goexit */
 	g_forget(gp);
 	gp->is_main = false;
 	if (gp->is_internal)
@@ -538,6 +540,7 @@ __attribute__((used)) struct m *g_start(struct m *mp)
 {
 	struct g *gp = mp->curg;
 
+	CXX_PERSONALITY(cxx_no_way_out);
 	sched_arrive(mp);
 	rt_exit(mp);
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);

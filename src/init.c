@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cxx.h"
 #include "debug.h"
 #include "debug_http.h"
 #include "dump.h"
@@ -61,6 +62,7 @@ static void start(void)
 	dump_init();
 	sema_init();
 	os_init();
+	cxx_init();
 	store_relaxed(&sched.coarse_now, os_now());
 	sched.keeper_until = sched.sysmon_until = TIMER_NEVER;
 	stack_init();

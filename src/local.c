@@ -15,6 +15,7 @@
 #include <goro.h>
 #include <stdlib.h>
 
+#include "cxx.h"
 #include "runtime.h"
 
 struct goro_key {
@@ -91,6 +92,7 @@ void *goro_local_get(goro_key *key)
 
 void g_locals_end(struct g *gp)
 {
+	CXX_PERSONALITY(cxx_no_way_out);
 	for (int round = 0; gp->locals && round < DESTRUCTOR_ROUNDS; round++) {
 		struct local_slot *s = gp->locals;
 

@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cxx.h"
 #include "evacuate.h"
 #include "fault.h"
 #include "limit.h"
@@ -103,6 +104,7 @@ void m_attach_thread(struct m *mp, size_t own_bytes)
 	store_relaxed(&mp->state, M_RUNTIME);
 	store_relaxed(&mp->attn, os_membarrier_works ? 0 : ATTN_FENCE);
 	mp->errno_at = &errno;
+	mp->cxx = cxx_of_thread();
 	store_relaxed(&mp->tid, os_tid());
 	mp->thread = pthread_self();
 	mp->rng = (uint64_t)os_now() * 2 + 1;

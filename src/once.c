@@ -6,11 +6,12 @@
  * are to be woken, so that whoever finds DONE may drop the object at once. (Go
  * has a mutex in it, unlocked after that step.)
  *
- * A panic or goexit in the function ends it too. The end is deferred, and taken
+ * A panic, a goexit or a C++ exception in the function ends it too. The end is deferred, and taken
  * back if the function returns: then the trace of a panic still shows where.
  */
 #include <goro.h>
 
+#include "cxx.h"
 #include "linger.h"
 #include "panic.h"
 #include "sema.h"
@@ -50,14 +51,23 @@ static void wait_for_end(struct once *o)
 	rt_exit_free(mp);
 }
 
+/* An exception passes do_slow. */
+CXX_ROUTINE(once_passed)
+{
+	if (CXX_PASSES)
+		panic_run_deferred(finish);
+	return CXX_GO_ON;
+}
+
 static __attribute__((noinline)) void do_slow(struct once *o, void (*fn)(void *), void *arg)
 {
 	uint32_t s = NEW;
 
+	CXX_PERSONALITY(once_passed);
 	if (cas_acqrel(&o->state, &s, RUNNING)) {
 		goro_defer(finish, o);
 		fn(arg);
-		panic_undefer(finish, o);
+		panic_undefer(finish);
 		finish(o);
 		return;
 	}

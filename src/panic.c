@@ -11,6 +11,10 @@
  * not run twice: the new panic runs what is left and takes the place of the old
  * one, which is printed before it, as in Go.
  *
+ * A C++ exception passes goro_try, which runs its defers first. It cannot leave a defer: see
+ * cxx.c. A panic that comes back to goro_try leaves the exceptions that were thrown or caught
+ * on the way; they are not freed.
+ *
  * goexit is a panic that no goro_try stops: it runs the defers of every try on
  * the way to the end of the goroutine. A defer that panics during goexit, inside
  * a try, would have been recovered there: goexit goes on.
@@ -29,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cxx.h"
 #include "dump.h"
 #include "g.h"
 #include "os.h"
@@ -44,6 +49,7 @@ struct try_frame {
 	struct defer *defers;	/* the list when the try began */
 	struct panic *panics;
 	uint32_t preempt_off;	/* the goroutine's nesting when the try began */
+	struct cxx_state cxx;	/* its exceptions then */
 	char *message;		/* of the panic that came back here */
 	bool exiting;		/* goexit is running its defers */
 };
@@ -79,8 +85,9 @@ void goro_defer(void (*fn)(void *arg), void *arg)
 	gp->defers = d;
 }
 
-void panic_run_defers(struct g *gp, struct defer *until)
+__attribute__((noinline)) void panic_run_defers(struct g *gp, struct defer *until)
 {
+	CXX_PERSONALITY(cxx_no_way_out);
 	while (gp->defers != until) {
 		struct defer d = *gp->defers;
 
@@ -90,19 +97,35 @@ void panic_run_defers(struct g *gp, struct defer *until)
 	}
 }
 
-void panic_undefer(void (*fn)(void *arg), void *arg)
+/* Takes this goroutine's latest defer of fn off the list; *arg is its argument. */
+static bool take_deferred(void (*fn)(void *arg), void **arg)
 {
-	struct g *gp = my_g();
-
-	for (struct defer **at = &gp->defers; *at; at = &(*at)->next) {
+	for (struct defer **at = &my_g()->defers; *at; at = &(*at)->next) {
 		struct defer *d = *at;
 
-		if (d->fn == fn && d->arg == arg) {
+		if (d->fn == fn) {
 			*at = d->next;
+			*arg = d->arg;
 			free(d);
-			return;
+			return true;
 		}
 	}
+	return false;
+}
+
+void panic_undefer(void (*fn)(void *arg))
+{
+	void *arg;
+
+	take_deferred(fn, &arg);
+}
+
+void panic_run_deferred(void (*fn)(void *arg))
+{
+	void *arg;
+
+	if (take_deferred(fn, &arg))
+		fn(arg);
 }
 
 /* -------------------------------------------------------------------- try */
@@ -119,6 +142,20 @@ static void drop_last_message(struct g *gp)
 	gp->last_try_message = NULL;
 }
 
+/* An exception passes goro_try: that is over, and its defers run. There is no try if a
+ * goexit on its way to pthread_exit has ended it. */
+CXX_ROUTINE(try_passed)
+{
+	struct g *gp = my_g();
+	struct try_frame *frame = gp->tries;
+
+	if (CXX_PASSES && frame) {
+		panic_run_defers(gp, frame->defers);
+		gp->tries = frame->outer;
+	}
+	return CXX_GO_ON;
+}
+
 const char *goro_try(void (*fn)(void *arg), void *arg)
 {
 	struct g *gp = my_g();
@@ -127,8 +164,10 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 		.defers = gp->defers,
 		.panics = gp->panics,
 		.preempt_off = gp->preempt_off,
+		.cxx = cxx_get(m_self()),
 	};
 
+	CXX_PERSONALITY(try_passed);
 	drop_last_message(gp);
 	gp->tries = &frame;
 	if (_setjmp(frame.back) == 0) {
@@ -141,6 +180,7 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 	drop_last_message(gp);
 	store_relaxed(&gp->untidy, true);
 	store_relaxed(&gp->preempt_off, frame.preempt_off);
+	cxx_set(m_self(), frame.cxx);
 	gp->tries = frame.outer;
 	gp->last_try_message = frame.message;
 	return frame.message;
@@ -185,6 +225,7 @@ static _Noreturn void panic_with(struct panic *p)
 	struct g *gp = my_g();
 	struct try_frame *frame = gp->tries;
 
+	goro_syscall_exit();	/* it may leave goro_blocking */
 	p->earlier = gp->panics;
 	gp->panics = p;
 	panic_run_defers(gp, frame ? frame->defers : NULL);
@@ -256,6 +297,7 @@ _Noreturn void goro_goexit(void)
 {
 	struct g *gp = my_g();
 
+	goro_syscall_exit();	/* it may leave goro_blocking */
 	gp->goexiting = true;
 	store_relaxed(&gp->untidy, true);
 	goexit_continue(gp);

@@ -10,8 +10,10 @@ struct defer;
 /* Runs gp's defers, last first, down to (not including) until. In user code. */
 void panic_run_defers(struct g *gp, struct defer *until);
 
-/* Takes back this goroutine's latest goro_defer(fn, arg). In user code. */
-void panic_undefer(void (*fn)(void *arg), void *arg);
+/* Takes back this goroutine's latest goro_defer of fn. In user code. */
+void panic_undefer(void (*fn)(void *arg));
+/* The same, and calls it; nothing if there is none. */
+void panic_run_deferred(void (*fn)(void *arg));
 
 /* Forgets what a goroutine that ends leaves of its tries and panics. */
 void panic_g_end(struct g *gp);

@@ -38,6 +38,7 @@
 
 #include <goro.h>
 
+#include "cxx.h"
 #include "fd.h"
 #include "g.h"
 #include "latency.h"
@@ -132,7 +133,14 @@ static inline bool heed(void)
 	return unlikely(load_relaxed(&sched.heed));
 }
 
-/* .. if there is anything: only the scheduler context sees to it. */
+/* .. and there is more than C++ exceptions. */
+static inline bool heed_more(void)
+{
+	return unlikely(load_relaxed(&sched.heed) & ~HEED_CXX);
+}
+
+/* .. if there is anything: only the scheduler context sees to it. C++ exceptions (cxx.c) the
+ * goroutine itself does, in the function that switches. */
 static __attribute__((noinline, cold)) bool goes_to_loop(void)
 {
 	return load_relaxed(&sched.stopping) || netpoll_due();
@@ -195,7 +203,7 @@ pick_for_leaver(struct m *mp, struct p *pp, struct g *gp, bool *inherit)
 {
 	struct g *next = NULL;
 
-	if ((heed() && leaves_to_loop(mp, gp)) || unlikely(gp->locked_m))
+	if (unlikely(gp->locked_m))
 		return NULL;
 	if (runq_fair_turn(pp)) {
 		if (anything_due(mp)) {
@@ -213,6 +221,21 @@ pick_for_leaver(struct m *mp, struct p *pp, struct g *gp, bool *inherit)
 	return next;
 }
 
+/* As the end of leave, where there is something to heed. */
+static __attribute__((noinline)) struct m *leave_heeding(struct m *mp, struct p *pp, struct g *gp)
+{
+	struct cxx_state exceptions;
+	bool any = cxx_take(mp, &exceptions), inherit = false;
+	struct g *next = NULL;
+
+	if (likely(pp) && !(heed_more() && leaves_to_loop(mp, gp)))
+		next = pick_for_leaver(mp, pp, gp, &inherit);
+	mp = switch_from(mp, gp, next, inherit);
+	if (any)
+		cxx_set(mp, exceptions);
+	return mp;
+}
+
 static inline __attribute__((always_inline)) struct m *
 leave(struct m *mp, struct p *pp, void (*after)(struct m *, struct g *), void *arg)
 {
@@ -222,6 +245,8 @@ leave(struct m *mp, struct p *pp, void (*after)(struct m *, struct g *), void *a
 	mp->after_fn = after;
 	mp->after_g = gp;
 	mp->after_arg = arg;
+	if (heed())
+		return leave_heeding(mp, pp, gp);
 	if (likely(pp))
 		next = pick_for_leaver(mp, pp, gp, &inherit);
 	return switch_from(mp, gp, next, inherit);
@@ -258,7 +283,7 @@ _Noreturn __attribute__((used)) void sched_exit(struct m *mp)
 
 	if (timers_turn(mp))
 		see_to_due(mp);
-	if (likely(!mp->ending) && !(heed() && goes_to_loop()))
+	if (likely(!mp->ending) && !(heed() && heed_more() && goes_to_loop()))
 		next = pick_local(mp, &inherit);
 	if (unlikely(!g_ended_before_rest(mp->p, gp))) {
 		mp->after_fn = g_ended;
@@ -304,14 +329,14 @@ static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp
 	return next;
 }
 
-/* Queued already, and the next is to be picked. It may be itself, if there is no other. */
-static inline __attribute__((always_inline)) struct m *yield_queued(struct m *mp, struct g *gp)
+/* Queued already. Switches to the next, or to the scheduler context if to_loop. */
+static inline __attribute__((always_inline)) struct m *
+yield_queued_to(struct m *mp, struct g *gp, bool to_loop)
 {
 	bool inherit = false;
 	struct g *next;
 
-	linger();
-	next = heed() && goes_to_loop() ? NULL : pick_local(mp, &inherit);
+	next = to_loop ? NULL : pick_local(mp, &inherit);
 	if (unlikely(next == gp) && !(next = pick_other(mp, gp)))
 		return mp;
 	if (next && unlikely(next->locked_m)) {
@@ -320,6 +345,24 @@ static inline __attribute__((always_inline)) struct m *yield_queued(struct m *mp
 	}
 	mp->after_g = gp;
 	return switch_from(mp, gp, next, false);
+}
+
+static __attribute__((noinline)) struct m *yield_queued_heeding(struct m *mp, struct g *gp)
+{
+	struct cxx_state exceptions;
+	bool any = cxx_take(mp, &exceptions);
+
+	mp = yield_queued_to(mp, gp, heed_more() && goes_to_loop());
+	if (any)
+		cxx_set(mp, exceptions);
+	return mp;
+}
+
+/* Queued already, and the next is to be picked. It may be itself, if there is no other. */
+static inline __attribute__((always_inline)) struct m *yield_queued(struct m *mp, struct g *gp)
+{
+	linger();
+	return heed() ? yield_queued_heeding(mp, gp) : yield_queued_to(mp, gp, false);
 }
 
 /* Queued first, and then the next is picked: so its P's queue is not seen empty while
@@ -394,21 +437,14 @@ static __attribute__((noinline)) void gosched_back(struct m *mp)
 	rt_exit_free(mp);
 }
 
-void goro_gosched(void)
+static inline __attribute__((always_inline)) void gosched_quickly(struct m *mp)
 {
-	struct m *mp = m_self();
-	struct g *gp, *next;
-	struct p *pp;
+	struct p *pp = mp->p;
+	struct g *gp = mp->curg, *next;
 	uint32_t h, t;
 
-	if (unlikely(!rt_try_enter(mp))) {
-		gosched_enter_slow(mp);
-		return;
-	}
-	pp = mp->p;
-	gp = mp->curg;
-	if (unlikely(!pp || load_relaxed(&sched.unusual) || gp->locked_m || !runq_only_woken(pp) ||
-	             pp->fair_in == 1 || pp->latency_in == 1)) {
+	if (unlikely(!pp || gp->locked_m || !runq_only_woken(pp) || pp->fair_in == 1 ||
+	             pp->latency_in == 1)) {
 		gosched_slow(mp);
 		return;
 	}
@@ -464,6 +500,27 @@ void goro_gosched(void)
 	*mp->errno_at = gp->saved_errno;
 	if (unlikely(!rt_try_exit(mp)))
 		rt_exit_free_slow(mp);
+}
+
+/* A program with C++ in it, where that is all that is unusual, goes the quick way as well. */
+static __attribute__((noinline)) void gosched_unusual(struct m *mp)
+{
+	if (load_relaxed(&sched.unusual) == HEED_CXX && likely(!cxx_any(mp)))
+		gosched_quickly(mp);
+	else
+		gosched_slow(mp);
+}
+
+void goro_gosched(void)
+{
+	struct m *mp = m_self();
+
+	if (unlikely(!rt_try_enter(mp)))
+		gosched_enter_slow(mp);
+	else if (unlikely(load_relaxed(&sched.unusual)))
+		gosched_unusual(mp);
+	else
+		gosched_quickly(mp);
 }
 
 struct m *sched_yield_global(struct m *mp)

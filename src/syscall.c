@@ -12,11 +12,15 @@
  * Where somebody waits already and the call is known to block (goro_blocking),
  * the P is handed on at once.
  *
+ * A panic, a goexit or a C++ exception that leaves goro_blocking ends the call first:
+ * deferred functions run in user code. goro_syscall_exit has no effect the second time.
+ *
  * The goroutine stays on its thread throughout: what it has to wait for in the
  * end is its turn, see preempt.c.
  */
 #include <goro.h>
 
+#include "cxx.h"
 #include "fd.h"
 #include "preempt.h"
 #include "runq.h"
@@ -66,10 +70,19 @@ void goro_syscall_exit(void)
 	rt_exit(mp);
 }
 
+/* An exception passes goro_blocking. */
+CXX_ROUTINE(blocking_passed)
+{
+	if (CXX_PASSES)
+		goro_syscall_exit();
+	return CXX_GO_ON;
+}
+
 void goro_blocking(void (*fn)(void *), void *arg)
 {
 	struct m *mp = rt_enter();
 
+	CXX_PERSONALITY(blocking_passed);
 	if (mp->is_foreign) {
 		rt_exit(mp);
 		fn(arg);

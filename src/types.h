@@ -25,6 +25,7 @@
 #include "wait_reason.h"
 
 struct backtrace;
+struct cxx_state;
 struct fd;
 struct g;
 struct m;
@@ -247,6 +248,7 @@ struct m {
 	void *after_arg;
 	struct g *pick;		/* chosen to run next by who went to the scheduler */
 	int *errno_at;
+	struct cxx_state *cxx;	/* the thread's C++ exceptions; NULL: no C++ here. See cxx.c */
 	uint32_t fired;		/* timers, since it began to look for work */
 	bool spinning;		/* looks for work; counted in sched.spinning */
 	bool is_foreign;	/* stands for a plain thread, see foreign.c */
@@ -537,6 +539,8 @@ struct sched {
 								 * the world is stopped, under lock */
 					uint8_t poll_due;	/* somebody is to look at the poller
 								 * before it runs anything else */
+					uint8_t cxx;	/* goroutines may have C++ exceptions;
+							 * constant: see cxx.c. HEED_CXX */
 				};
 			};
 			uint32_t queued;	/* in all global queues; written under lock */
@@ -561,6 +565,12 @@ struct sched {
 	struct p **all_p;	/* all ever made; the first gomaxprocs are in use */
 	int all_p_n;
 };
+
+/* heed, and unusual, where nothing is set but cxx: its last byte, in little-endian order. */
+#define HEED_CXX (UINT32_C(1) << 24)
+_Static_assert(offsetof(struct sched, cxx) == offsetof(struct sched, heed) + 3 &&
+               offsetof(struct sched, heed) == offsetof(struct sched, unusual),
+               "sched: HEED_CXX is one byte");
 
 extern struct sched sched		/* hidden: an instruction less to find it */
 	__attribute__((visibility("hidden")));

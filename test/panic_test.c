@@ -146,6 +146,91 @@ GO_TEST(preemption_is_on_again_after_a_panic_where_it_was_off)
 	CHECK_EQ(m_self()->curg->preempt_off, 0);
 }
 
+/* ------------------------------------------------------- out of a blocking call */
+
+static void block_and_panic(void *n)
+{
+	goro_blocking(panic_with_number, n);
+}
+
+/* While they are in their calls their Ps go to the others. */
+static void panic_in_blocking_calls(goro_waitgroup *wg)
+{
+	for (int i = 0; i < 20; i++) {
+		char number[32];
+
+		snprintf(number, sizeof number, "number %d", i);
+		CHECK_STR(goro_try(block_and_panic, &i), number);
+		goro_gosched();
+	}
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(a_panic_comes_back_from_a_blocking_call)
+{
+	goro_waitgroup wg = { { 0 } };
+
+	goro_waitgroup_add(&wg, 20);
+	for (int i = 0; i < 20; i++)
+		go(panic_in_blocking_calls, &wg);
+	goro_waitgroup_wait(&wg);
+}
+
+static void defer_yield_and_panic(void *arg)
+{
+	goro_defer(yield_and_step, "a");
+	panic_with_number(arg);
+}
+
+static void block_defer_and_panic(void *n)
+{
+	goro_blocking(defer_yield_and_panic, n);
+}
+
+GO_TEST(defers_of_a_panic_in_a_blocking_call_may_yield)
+{
+	int n = 1;
+
+	CHECK_STR(goro_try(block_defer_and_panic, &n), "number 1");
+	CHECK_STR(steps, "a");
+}
+
+static void catch_in_blocking(void *n)
+{
+	CHECK_STR(goro_try(panic_with_number, n), "number 2");
+}
+
+GO_TEST(a_panic_may_be_caught_inside_of_a_blocking_call)
+{
+	int n = 2;
+
+	goro_blocking(catch_in_blocking, &n);
+	goro_gosched();
+	goro_syscall_enter();
+	catch_in_blocking(&n);
+	goro_syscall_exit();
+	goro_gosched();
+}
+
+static void exit_from_blocking(void *arg)
+{
+	(void)arg;
+	goro_goexit();
+}
+
+static void block_and_exit(void)
+{
+	goro_defer(say_over, NULL);
+	goro_defer(yield_and_step, "b");
+	goro_blocking(exit_from_blocking, NULL);
+}
+
+GO_TEST(goexit_leaves_a_blocking_call)
+{
+	run_to_end(block_and_exit);
+	CHECK_STR(steps, "b");
+}
+
 static void panic_long(void *arg)
 {
 	goro_panic("%s%s", (char *)arg, (char *)arg);

@@ -200,7 +200,7 @@ static int test_scaled(int seconds)
 /* True if pid has ended within this time; it is not reaped. */
 static bool test_ended(pid_t pid, int seconds)
 {
-	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN, .revents = 0 };
 	if (p.fd < 0)
 		return true; /* then the wait that follows has no limit */
 	int n = poll(&p, 1, seconds * 1000);
@@ -230,7 +230,7 @@ static char *test_slurp(int fd)
 {
 	static struct kept { struct kept *next; char text[]; } *all;
 	size_t n = (size_t)lseek(fd, 0, SEEK_END);
-	struct kept *k = malloc(sizeof(*k) + n + 1);
+	struct kept *k = (struct kept *)malloc(sizeof(*k) + n + 1);
 	if (!k || pread(fd, k->text, n, 0) != (ssize_t)n)
 		FAIL("cannot read back a child's output");
 	k->text[n] = 0;
@@ -270,7 +270,8 @@ static void test_capture(void (*fn)(void), const char *const *argv, struct test_
 __attribute__((unused))
 static void test_run_child(void (*fn)(void), struct test_output *o)
 {
-	test_capture(fn, (const char *const[]){ NULL }, o);
+	const char *const none[] = { NULL };
+	test_capture(fn, none, o);
 }
 
 /* fn(arg) in a process that begins anew with this program: unlike after a fork, the
