@@ -221,6 +221,8 @@ static bool is_at(enum stop_where where, const struct unwind_regs *regs)
 {
 	uintptr_t pc = regs->reg[UNWIND_PC];
 
+	if (!os_is_readable(pc - 4))
+		return false;		/* code that can only be executed, or ends here */
 	return REGS_AT_SYSCALL(pc) ||	/* it sleeps: the call is made again */
 	       (where == STOP_FREE && REGS_AFTER_SYSCALL(pc) && regs->reg[0] <= 1);
 }

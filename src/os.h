@@ -31,6 +31,9 @@ int os_futex_wake(uint32_t *word, int n);
  * returns. See "Owning a P" in rt.h. */
 void os_membarrier(void);
 
+/* Whether the eight bytes at addr can be read now. Any context, signal handlers too. */
+bool os_is_readable(uintptr_t addr);
+
 /* Anonymous zeroed memory, or NULL. reserve: address space only; no swap is
  * set aside, no huge pages are used, and mlockall does not lock it. */
 void *os_map(size_t n);

@@ -67,9 +67,14 @@ static bool membarrier_probe(void)
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
 }
 
+/* The kernel copies a set of signals before it looks at the impossible first argument. */
+bool os_is_readable(uintptr_t addr)
+{
+	return sys4(SYS_rt_sigprocmask, -1, addr, NULL, _NSIG / 8) == -EINVAL;
+}
+
 /* Whether guard markers work here, by setting one. An emulator may say that it
- * did and do nothing, so the kernel is asked to read there (the impossible first
- * argument is looked at after the set of signals). */
+ * did and do nothing, so the kernel is asked to read there. */
 static enum os_guard guard_probe(void)
 {
 	enum os_guard kind = OS_GUARD_MPROTECT;
@@ -83,7 +88,7 @@ static enum os_guard guard_probe(void)
 	if (!p)
 		return kind;
 	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0 &&
-	    sys4(SYS_rt_sigprocmask, -1, p, NULL, _NSIG / 8) == -EFAULT)
+	    !os_is_readable((uintptr_t)p))
 		kind = OS_GUARD_MARKER;
 	os_unmap(p, os_page_bytes);
 	return kind;
@@ -382,10 +387,10 @@ int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
 
 static bool is_among_last(int fd)
 {
-	struct rlimit64 limit = { 0, 0 };
+	struct rlimit limit = { 0, 0 };		/* 64 bits, on both processors */
 
 	sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
-	return (uint64_t)fd + PROGRAM_FDS >= limit.rlim_cur;
+	return (rlim_t)fd + PROGRAM_FDS >= limit.rlim_cur;
 }
 
 /* Reads a file of a thread's, at most size - 1 bytes, as text. How many, or less than 0:

@@ -37,15 +37,13 @@
  */
 #include "unwind.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "cfi.h"
 #include "dwarf_expr.h"
+#include "os.h"
 #include "unwind_guess.h"
 
 /* Other frames' variables are fenced off by ASan, and others' stacks by TSan. */
@@ -83,21 +81,6 @@ static uint64_t read_code(uintptr_t pc)
 	for (int i = 0; i < 8; i++)
 		code |= (uint64_t)byte[i] << (8 * i);
 	return code;
-}
-
-/*
- * Is the word at addr mapped and readable? The kernel is asked: it copies the set
- * of signals before it looks at the impossible first argument.
- */
-static bool is_readable(uintptr_t addr)
-{
-	int saved = errno;
-	bool readable;
-
-	syscall(SYS_rt_sigprocmask, -1, addr, NULL, (size_t)_NSIG / 8);
-	readable = errno == EINVAL;
-	errno = saved;
-	return readable;
 }
 
 static uintptr_t frame_pc(const struct unwind_frame *f)
@@ -212,7 +195,7 @@ static enum step step_by_sigreturn(const struct unwind_frame *f, struct unwind_f
 	const size_t size = offsetof(ucontext_t, uc_mcontext) + sizeof(mcontext_t);
 	uintptr_t uc = f->regs.reg[UNWIND_SP] + REGS_SIGRETURN_UCONTEXT;
 
-	if (!unwind_regs_know(&f->regs, UNWIND_SP) || !is_readable(frame_pc(f)) ||
+	if (!unwind_regs_know(&f->regs, UNWIND_SP) || !os_is_readable(frame_pc(f)) ||
 	    !regs_is_sigreturn(read_code(frame_pc(f))))
 		return STEP_LOST;
 	if (uc % 16 || uc < f->stack_lo || uc > f->stack_hi || f->stack_hi - uc < size)

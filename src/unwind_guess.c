@@ -23,6 +23,8 @@
  */
 #include "unwind_guess.h"
 
+#include "os.h"
+
 /*
  * Variables that take more than this are rare, and this much is searched in a
  * millisecond.
@@ -30,6 +32,9 @@
 #define SEARCH_BYTES (256 << 10)
 
 #define FRAME_ALIGN 16
+
+/* No call is longer. */
+#define CALL_BYTES_MAX 8
 
 enum verdict { NO, PERHAPS, YES };
 
@@ -39,8 +44,8 @@ static enum verdict judge(uintptr_t ra, uintptr_t function)
 	struct cfi_row caller, callee;
 	uintptr_t target = 0;
 
-	if (!cfi_find_row(ra - 1, &caller))
-		return NO;
+	if (!cfi_find_row(ra - 1, &caller) || !os_is_readable(ra - CALL_BYTES_MAX))
+		return NO;	/* no function, or one of which the code can only be executed */
 	switch (regs_call_before(ra, caller.function, &target)) {
 	case REGS_CALL_NONE:
 		return NO;

@@ -69,12 +69,31 @@ static void not_dumpable(void)
 		SKIP("this process can see its threads in /proc all the same");
 }
 
+static int taken[FD_LIMIT];
+static int taken_n;
+
+static bool take_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		taken[taken_n++] = fd;
+	return fd >= 0;
+}
+
+/* LeakSanitizer needs some at the end. */
+static void give_descriptors_back(void)
+{
+	while (taken_n > 0)
+		close(taken[--taken_n]);
+}
+
 static void no_descriptors_left(void)
 {
 	struct rlimit few = { FD_LIMIT, FD_LIMIT };
 
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+	while (take_descriptor())
 		;
 	CHECK_EQ(errno, EMFILE);
 }
@@ -98,6 +117,7 @@ static void blind(void (*fn)(void), void (*blindfold)(void))
 	if (blindfold == no_descriptors_left)
 		no_descriptors_left();
 	CHECK_EQ(goro_run(run_body, 0, NULL), 0);
+	give_descriptors_back();
 }
 
 /* ---------------------------------------------------------------- the sleeps */
@@ -207,7 +227,6 @@ static uint64_t open_now(void)
 static void descriptors_beside_sleepers(void)
 {
 	uint64_t before = open_now(), held = ~UINT64_C(0);
-	int fd;
 
 	for (int i = 0; i < SLEEPERS; i++)
 		go(sleep_long);
@@ -218,11 +237,11 @@ static void descriptors_beside_sleepers(void)
 	}
 	CHECK(__builtin_popcountll(held & ~before) <= RUNTIME_FDS);
 	for (int n = __builtin_popcountll(held); n < FD_LIMIT; n++) {
-		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
+		if (!take_descriptor())
 			FAIL("open: errno %d, with %d of %d open", errno, n, FD_LIMIT);
 		usleep(100);
 	}
+	give_descriptors_back();
 }
 
 static int run_with_few(int argc, char **argv)
