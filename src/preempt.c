@@ -268,7 +268,7 @@ static void stop_here(struct m *mp, const void *ucontext)
 	store_release(&mp->state, M_USER);
 }
 
-TOOL_RACY void preempt_restart(const struct m *mp, void *uc)
+TOOL_RACY bool preempt_restart(const struct m *mp, void *uc)
 {
 	const struct g *gp = mp && !mp->is_foreign ? load_relaxed(&mp->curg) : NULL;
 	struct restart_stack on = { 0, 0 };
@@ -276,9 +276,11 @@ TOOL_RACY void preempt_restart(const struct m *mp, void *uc)
 	if (gp)
 		on = (struct restart_stack){ (uintptr_t)load_relaxed(&gp->stack_lo),
 		                             (uintptr_t)load_relaxed(&gp->stack_hi) };
-	restart_interrupted(uc, on);
+	return restart_interrupted(uc, on);
 }
 
+/* A goroutine whose call is made again is not stopped: it is as good as asleep, and its
+ * time must not stand still until it is its turn. */
 static void on_preempt(int sig, siginfo_t *info, void *uc)
 {
 	struct m *mp = m_self();
@@ -286,6 +288,7 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	int saved = *errno_at;
 	bool program_saw = !os_signal_is_ours(info) && !signal_take(sig) &&
 	                   sigchain_give(&chain, info, uc);
+	bool sleeps_on = false;
 
 	if (load_relaxed(&reach_holding) & 1 && reach_on_signal(uc) && (!mp || mp->is_foreign))
 		preempt_restart(NULL, uc);
@@ -293,8 +296,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 		backtrace_on_signal(mp, uc);
 		store_relaxed(&mp->signalled, 0);
 		if (!mp->is_foreign && !program_saw && load_relaxed(&mp->state) != M_RUNTIME)
-			preempt_restart(mp, uc);
-		if (!mp->is_foreign && load_relaxed(&mp->state) == M_USER)
+			sleeps_on = preempt_restart(mp, uc);
+		if (!mp->is_foreign && !sleeps_on && load_relaxed(&mp->state) == M_USER)
 			stop_here(mp, uc);
 	}
 	*errno_at = saved;
@@ -314,8 +317,7 @@ TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 	}
 	if (!mp)
 		return;
-	if (preempt_is_delicate(pc) && REGS_AFTER_SYSCALL(pc) && !mp->is_foreign &&
-	    load_relaxed(&mp->state) != M_RUNTIME)
+	if (preempt_is_delicate(pc) && !mp->is_foreign && load_relaxed(&mp->state) != M_RUNTIME)
 		preempt_restart(mp, uc);
 	store_relaxed(&mp->signalled, 0);
 }

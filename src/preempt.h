@@ -25,8 +25,8 @@ bool preempt_is_delicate(uintptr_t pc);
 void preempt_signal(struct m *mp);
 
 /* In a handler of a signal of ours, on the M's thread (NULL: it has none): a system call that
- * the signal has cut short goes on. */
-void preempt_restart(const struct m *mp, void *ucontext);
+ * the signal has cut short goes on. True: it had done nothing, and is made again. */
+bool preempt_restart(const struct m *mp, void *ucontext);
 
 /* The running goroutine gets in line for a P, staying on this thread, which
  * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or

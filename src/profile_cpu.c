@@ -141,7 +141,7 @@ TOOL_RACY static void on_prof_direct(int sig, siginfo_t *info, void *uc)
 		on_prof(sig, info, uc);
 	else if (!sample_lose(info))
 		on_prof(sig, info, uc);
-	else if (preempt_is_delicate(pc) && REGS_AFTER_SYSCALL(pc))
+	else if (preempt_is_delicate(pc))
 		undo_interrupt(uc);
 }
 

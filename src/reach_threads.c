@@ -7,7 +7,7 @@
  *
  * One that sleeps in a system call gets it, too, if the call goes on afterwards as if
  * nothing had been: the kernel makes most calls again by itself, and the handler makes
- * others again (restart.h). Left asleep are those whose time would begin anew: poll,
+ * others again (restart.c). Left asleep are those whose time would begin anew: poll,
  * epoll_wait and usleep with a timeout, and the like. What such a thread has in its
  * registers, beyond the arguments of the call, cannot be had. Left asleep as well are
  * the runtime's own, which have nothing of the program's.

@@ -8,15 +8,18 @@
 #ifndef GORO_ARCH_RESTART_H
 #define GORO_ARCH_RESTART_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct restart_stack {
 	uintptr_t lo, hi;
 };
 
-static inline void restart_interrupted(void *ucontext, struct restart_stack on)
+/* True: the call is made again. */
+static inline bool restart_interrupted(void *ucontext, struct restart_stack on)
 {
 	(void)ucontext, (void)on;
+	return false;
 }
 
 #endif
