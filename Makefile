@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench install reference clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench examples install reference clean help
 all: build-release
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
+	@echo "make examples        the examples, beside their Go programs if there is a Go"
 	@echo "make reference       the manual as a web site: $(BUILD)/reference/index.html"
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
 	@echo "make build-PRESET    any build of CMakePresets.json"
@@ -69,6 +70,10 @@ install: build-release
 	@cmake --install $(BUILD)/release --prefix $(PREFIX) >/dev/null
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
 	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+examples: build-release
+	@BUILD_DIR=$(CURDIR)/$(BUILD)/release SOURCE_DIR=$(CURDIR) GO=1 bash test/examples_test.sh && \
+		echo "all examples print what they are to print"
 
 reference:
 	@tools/setup reference

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The examples that have their output beside them print that; with GO=1 and a Go, the Go
+# programs beside them print the same.
+. "$SOURCE_DIR/test/script.sh"
+[ -z "$GORO_SANITIZE" ] || skip "what takes how long is part of the examples"
+cd "$SOURCE_DIR/examples"
+status=0
+
+for out in */*.out; do
+	example=${out%.out}
+	timeout 60 $TEST_LAUNCHER "$BUILD_DIR/examples/$example" >"$work/got" 2>"$work/err" ||
+		{ echo "examples/$example: status $?"; cat "$work/err"; status=1; }
+	diff -u "$out" "$work/got" || status=1
+	[ ! -s "$work/err" ] || { echo "examples/$example says: $(cat "$work/err")"; status=1; }
+done
+[ -n "${GO:-}" ] || exit $status
+
+need_go trace 21
+for program in */*.go; do
+	"$go" build -o "$work/go_program" "$program" && timeout 60 "$work/go_program" >"$work/got" ||
+		{ echo "examples/$program: status $?"; status=1; }
+	diff -u "${program%.go}.out" "$work/got" || status=1
+done
+exit $status
