@@ -108,22 +108,31 @@ static uint32_t hand_out(struct fd_ring *r, fd_ring_done *done)
 	return n;
 }
 
+/* One that may pass is for the next time; after another there are no more rings. (They are
+ * not closed: the number may be another file's by now.) */
+static void enter(const struct fd_ring *r, uint32_t submit, uint32_t wait)
+{
+	long e = sys6(SYS_io_uring_enter, r->q.fd, submit, wait, wait ? IORING_ENTER_GETEVENTS : 0,
+	              NULL, 0);
+
+	if (unlikely(e < 0 && e != -EINTR && e != -EAGAIN && e != -EBUSY))
+		store_relaxed(&refused, 1);
+}
+
 uint32_t fd_ring_run(struct fd_ring *r, uint32_t n, fd_ring_done *done)
 {
 	uint32_t tail = *r->q.sq_tail, seen;
-	long e;
 
 	/* release: the entries; pairs with the kernel's acquire */
 	store_release(r->q.sq_tail, tail + n);
-	e = sys6(SYS_io_uring_enter, r->q.fd, n, 0, 0, NULL, 0);
+	enter(r, n, 0);
 	/* What the kernel has not taken now it must not take next time: the goroutines
 	 * will have gone on. acquire: it has read the others. */
 	n = load_acquire(r->q.sq_head) - tail;
 	store_release(r->q.sq_tail, tail + n);
-	if (unlikely(e < 0 && e != -EINTR && e != -EAGAIN && e != -EBUSY))
-		store_relaxed(&refused, 1);	/* and not closed: the number may be another file's by now */
+	/* What was taken is completed on the way out of any system call, of a refused one, too. */
 	for (seen = hand_out(r, done); unlikely(seen < n); seen += hand_out(r, done))
-		sys6(SYS_io_uring_enter, r->q.fd, 0, n - seen, IORING_ENTER_GETEVENTS, NULL, 0);
+		enter(r, 0, n - seen);
 	return n;
 }
 

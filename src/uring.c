@@ -18,6 +18,10 @@
  * price: a hundred goroutines that read take 20 to 40 us a read on two CPUs, and 13 if
  * each thread submits for itself; by blocking calls it is 50.
  *
+ * "A thread that cannot be woken": the program may install a seccomp filter at any time
+ * that denies that call. Then what the kernel's thread has not taken is taken back, to be
+ * done in another way, and the ring is used no more.
+ *
  * One ring is enough: only what has to wait for a disk comes here, and its lock is
  * held for 20 ns. Ring and thread are made by the first operation.
  *
@@ -53,7 +57,9 @@
 #include <sys/syscall.h>
 
 #include "debug.h"
+#include "fd.h"
 #include "netpoll.h"
+#include "os.h"
 #include "runtime.h"
 #include "syscall_raw.h"
 #include "uring_queues.h"
@@ -66,11 +72,15 @@
 /* SQPOLL on any descriptor; positions of files; no completion dropped. 5.11. */
 #define FEATURES (IORING_FEAT_SQPOLL_NONFIXED | IORING_FEAT_RW_CUR_POS | IORING_FEAT_NODROP)
 
+/* That many refusals that may pass (EINTR, EAGAIN, EBUSY) are taken for one that stays. */
+#define WAKE_TRIES 100
+
 enum { RING_NEW, RING_ON, RING_OFF };
 
 static struct {
 	struct lock lock;	/* of both queues */
 	uint32_t state;		/* RING_; atomic */
+	bool made;		/* there is one, with a thread of the kernel's; atomic */
 	struct uring_queues q;
 	uint32_t in_flight;	/* under lock */
 } ring = { .lock = LOCK_INIT(RANK_URING) };
@@ -111,7 +121,8 @@ static bool ring_ready(void)
 	if (unlikely(ring.state == RING_NEW)) {
 		int r = ring_open();
 
-		/* release: pairs with load_acquire in uring_cancel, uring_threads */
+		store_relaxed(&ring.made, r == 0);
+		/* release: pairs with load_acquire in uring_cancel */
 		store_release(&ring.state, r == 0 ? RING_ON : is_passing(r) ? RING_NEW : RING_OFF);
 	}
 	return ring.state == RING_ON;
@@ -119,7 +130,7 @@ static bool ring_ready(void)
 
 int uring_threads(void)
 {
-	return load_acquire(&ring.state) == RING_ON;
+	return load_relaxed(&ring.made);
 }
 
 bool uring_works(void)
@@ -154,9 +165,31 @@ static struct io_uring_sqe *entry(uint32_t i)
 	return e;
 }
 
+/* The kernel's thread sleeps. */
+static bool is_asleep(void)
+{
+	return load_relaxed(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
+}
+
+static bool wake_thread(void)
+{
+	for (int i = 0; i < WAKE_TRIES; i++) {
+		long r = syscall_raw(SYS_io_uring_enter, ring.q.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
+
+		if (likely(r >= 0))
+			return true;
+		if (r != -EINTR && r != -EAGAIN && r != -EBUSY)
+			return false;
+		os_relax(i);
+	}
+	return false;
+}
+
+static void give_up(struct m *mp);
+
 /* Lock held; releases it. n entries are whole. The kernel's thread sets the flag and
  * then looks at the tail once more; we store the tail and then look at the flag. */
-static void publish_unlock(uint32_t n)
+static void publish_unlock(struct m *mp, uint32_t n)
 {
 	bool asleep;
 
@@ -164,10 +197,10 @@ static void publish_unlock(uint32_t n)
 	/* release: the entries; pairs with the kernel's acquire */
 	store_release(ring.q.sq_tail, *ring.q.sq_tail + n);
 	fence_seqcst();
-	asleep = load_relaxed(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
+	asleep = is_asleep();
 	lock_release(&ring.lock);
-	if (asleep)
-		syscall_raw(SYS_io_uring_enter, ring.q.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
+	if (asleep && unlikely(!wake_thread()))
+		give_up(mp);
 }
 
 static void fill(struct io_uring_sqe *e, const struct uring_op *op, struct g *gp)
@@ -204,7 +237,7 @@ static void fill_timeout(struct io_uring_sqe *e, const struct __kernel_timespec 
 static void commit(struct m *mp, struct g *gp)
 {
 	(void)gp;
-	publish_unlock((uint32_t)(uintptr_t)mp->after_arg);
+	publish_unlock(mp, (uint32_t)(uintptr_t)mp->after_arg);
 }
 
 static void count_io(struct m *mp, bool over)
@@ -256,16 +289,85 @@ void uring_cancel(int fd)
 		return;
 	mp = rt_enter();
 	lock_acquire(&ring.lock);
-	if (ring.in_flight > 0 && room_for(1)) {
+	if (ring.state == RING_ON && ring.in_flight > 0 && room_for(1)) {
 		e = entry(0);
 		e->opcode = IORING_OP_ASYNC_CANCEL;
 		e->fd = fd;
 		e->cancel_flags = IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL;
-		publish_unlock(1);
+		publish_unlock(mp, 1);
 	} else {
 		lock_release(&ring.lock);
 	}
 	rt_exit(mp);
+}
+
+/* ------------------------------------------- a thread that cannot be woken
+ *
+ * The kernel's thread may still wake by itself at any time, when something that it has
+ * taken is over, and it may be reading the tail or an entry. So neither is changed. Its
+ * slot in the queue is made void, in one store, and the kernel drops what is void:
+ *
+ *	take_back                       the kernel's thread
+ *	the slot void                   NEED_WAKEUP off
+ *	full barrier                    full barrier (it locks a mutex)
+ *	NEED_WAKEUP on, and             the slot void: dropped++
+ *	  head not past the slot?       head++
+ *	yes: it is ours
+ *
+ * If not, the thread is awake or has been, and goes through all that is in the queue;
+ * whether it has dropped the entry or taken it is seen by the number of those dropped. */
+
+/* Lock held. Whether the entry at that place of the queue is ours again. voids: so many
+ * were made void with this one, since *sq_dropped was at_first. */
+static bool take_back(uint32_t at, uint32_t voids, uint32_t at_first)
+{
+	/* relaxed: nobody else writes to it */
+	store_relaxed(&ring.q.entry_of[at & ring.q.sq_mask], UINT32_MAX);
+	fence_seqcst();
+	for (int i = 0;; os_relax(i++)) {
+		/* acquire: it slept before the head was as we see it below */
+		bool asleep = load_acquire(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
+
+		/* acquire: what was dropped; pairs with the kernel's release */
+		if ((int32_t)(load_acquire(ring.q.sq_head) - at) > 0)
+			return load_relaxed(ring.q.sq_dropped) - at_first == voids;
+		if (asleep)
+			return true;
+	}
+}
+
+/* Lock held. Who waits for what the kernel has not taken is on the list after it. */
+static void take_all_back(struct ready_list *list)
+{
+	uint32_t first = load_relaxed(ring.q.sq_dropped), voids = 0;
+	/* acquire: as in take_back */
+	uint32_t at = load_acquire(ring.q.sq_head), end = *ring.q.sq_tail;
+
+	for (; at != end; at++) {
+		struct g *gp = (struct g *)(uintptr_t)ring.q.sqes[at & ring.q.sq_mask].user_data;
+
+		if (!take_back(at, voids + 1, first))
+			continue;
+		voids++;
+		ring.in_flight--;
+		if (gp) {
+			gp->waiter.index = -ENOSYS;
+			ready_list_put(list, gp);
+		}
+	}
+}
+
+static void give_up(struct m *mp)
+{
+	struct ready_list list = { NULL, NULL };
+
+	lock_acquire(&ring.lock);
+	if (ring.state == RING_ON) {
+		store_relaxed(&ring.state, RING_OFF);	/* nothing is published from here on */
+		take_all_back(&list);
+	}
+	lock_release(&ring.lock);
+	fd_ready_all(mp, &list);
 }
 
 /* -------------------------------------------------------------- completions */

@@ -36,12 +36,13 @@ static bool map_all(struct uring_queues *q, const struct io_uring_params *p)
 static void find_all(struct uring_queues *q, const struct io_uring_params *p)
 {
 	char *sq = q->mapped[SQ].at, *cq = q->mapped[CQ].at;
-	uint32_t *entry_of = (uint32_t *)(sq + p->sq_off.array);
 
 	q->sqes = q->mapped[SQES].at;
 	q->sq_head = (uint32_t *)(sq + p->sq_off.head);
 	q->sq_tail = (uint32_t *)(sq + p->sq_off.tail);
 	q->sq_flags = (uint32_t *)(sq + p->sq_off.flags);
+	q->sq_dropped = (uint32_t *)(sq + p->sq_off.dropped);
+	q->entry_of = (uint32_t *)(sq + p->sq_off.array);
 	q->sq_mask = p->sq_entries - 1;
 	q->sq_entries = p->sq_entries;
 	q->cqes = (struct io_uring_cqe *)(cq + p->cq_off.cqes);
@@ -50,7 +51,7 @@ static void find_all(struct uring_queues *q, const struct io_uring_params *p)
 	q->cq_mask = p->cq_entries - 1;
 	q->cq_entries = p->cq_entries;
 	for (uint32_t i = 0; i < p->sq_entries; i++)
-		entry_of[i] = i;
+		q->entry_of[i] = i;
 }
 
 int uring_queues_open(struct uring_queues *q, unsigned entries, struct io_uring_params *p,

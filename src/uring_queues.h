@@ -12,9 +12,9 @@
 struct uring_queues {
 	int fd;
 
-	/* Of what is to be done. Slot i of the queue is entry i. */
+	/* Of what is to be done. Slot i of the queue is entry i (entry_of). */
 	struct io_uring_sqe *sqes;
-	uint32_t *sq_head, *sq_tail, *sq_flags, sq_mask, sq_entries;
+	uint32_t *sq_head, *sq_tail, *sq_flags, *sq_dropped, *entry_of, sq_mask, sq_entries;
 
 	/* Of what is done. */
 	struct io_uring_cqe *cqes;

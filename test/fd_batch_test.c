@@ -5,20 +5,16 @@
 #include <goro.h>
 
 #include <dirent.h>
-#include <linux/filter.h>
 #include <linux/io_uring.h>
-#include <linux/seccomp.h>
-#include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "await.h"
 #include "fd.h"
+#include "in_runtime.h"
 #include "net.h"
 #include "runtime.h"
+#include "syscall_filter.h"
 
 #define CONNS 48
 
@@ -258,28 +254,6 @@ GO_TEST(much_comes_in_order)
  * The system refuses one step or the other of making it. Reads are then what they are
  * without, and nothing of it is left. */
 
-static void filter(struct sock_filter *code, size_t n)
-{
-	struct sock_fprog program = { (unsigned short)n, code };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		SKIP("no seccomp here");
-}
-
-/* This call has this result from now on, of the threads to come, too: -errno, or 0. */
-static void answer(int call, int result)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)-result),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-
-	filter(code, sizeof code / sizeof *code);
-}
-
 /* No memory for that part of a ring (IORING_OFF_): only rings are mapped so. */
 static void refuse_to_map(unsigned long part)
 {
@@ -294,7 +268,8 @@ static void refuse_to_map(unsigned long part)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
-	filter(code, sizeof code / sizeof *code);
+	if (filter_install(code, sizeof code / sizeof *code, 0) < 0)
+		SKIP("no seccomp here");
 }
 
 /* Descriptors of rings. (Others the runtime opens when it likes.) */
@@ -367,13 +342,13 @@ TEST(a_ring_is_made_in_that_time)
 
 TEST(a_ring_may_be_forbidden)
 {
-	answer(SYS_io_uring_setup, -EPERM);
+	filter_answer(SYS_io_uring_setup, -EPERM);
 	serve_without_ring();
 }
 
 TEST(a_kernel_may_have_no_rings)
 {
-	answer(SYS_io_uring_setup, -ENOSYS);
+	filter_answer(SYS_io_uring_setup, -ENOSYS);
 	serve_without_ring();
 }
 
@@ -395,78 +370,28 @@ TEST(there_may_be_no_memory_for_the_entries)
 	serve_without_ring();
 }
 
-/* ------------------------------------------------- with a ring that is not all right
- *
- * A thread answers a system call in the place of the kernel. It does not need what it
- * answers itself: its own calls are not caught. */
+/* ------------------------------------------------- with a ring that is not all right */
 
-static struct {
-	int listener;
-	void (*decide)(const struct seccomp_notif *n, struct seccomp_notif_resp *r);
-	int calls;
-} court = { .listener = -1 };
-
-static int calls(void)
+static void needs_ring(void)
 {
-	return __atomic_load_n(&court.calls, __ATOMIC_RELAXED);
-}
+	int fd = has_ring() ? (int)syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){ 0 }) : -1;
 
-static void *answer_calls(void *arg)
-{
-	struct seccomp_notif n;
-
-	(void)arg;
-	for (;;) {
-		struct seccomp_notif_resp r = { 0 };
-
-		memset(&n, 0, sizeof n);
-		if (ioctl(court.listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) {
-			/* A signal came to who called, who will call again; or to us. */
-			if (errno == ENOENT || errno == EINTR)
-				continue;
-			break;
-		}
-		r.id = n.id;
-		__atomic_store_n(&call_is_to_come, false, __ATOMIC_RELAXED);
-		court.decide(&n, &r);
-		if (ioctl(court.listener, SECCOMP_IOCTL_NOTIF_SEND, &r) == 0)	/* else as above */
-			__atomic_fetch_add(&court.calls, 1, __ATOMIC_RELAXED);
-	}
-	return NULL;
-}
-
-static void *wait_and_answer(void *arg)
-{
-	while (__atomic_load_n(&court.listener, __ATOMIC_ACQUIRE) < 0)
-		usleep(100);
-	return answer_calls(arg);
+	if (fd < 0)
+		SKIP("no io_uring");
+	close(fd);
 }
 
 /* decide answers this call from now on. */
-static void supervise(int call, void (*decide)(const struct seccomp_notif *,
-                                               struct seccomp_notif_resp *))
+static void supervise(int call, filter_decide *decide)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof code / sizeof *code, code };
-	pthread_t t;
-	int fd;
-
-	if (!has_ring() || (fd = (int)syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){ 0 })) < 0)
-		SKIP("no io_uring");
-	close(fd);
-	court.decide = decide;
-	CHECK_EQ(pthread_create(&t, NULL, wait_and_answer, NULL), 0);
-	fd = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? -1 :
-	     (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
-	if (fd < 0)
-		SKIP("no seccomp here");
+	needs_ring();
 	call_is_to_come = true;
-	__atomic_store_n(&court.listener, fd, __ATOMIC_RELEASE);
+	filter_supervise(call, decide);
+}
+
+static void call_has_come(void)
+{
+	__atomic_store_n(&call_is_to_come, false, __ATOMIC_RELAXED);
 }
 
 static uint32_t lacking;	/* IORING_FEAT_ */
@@ -476,6 +401,7 @@ TOOL_UNORDERED static void make_less(const struct seccomp_notif *n, struct secco
 {
 	struct io_uring_params *p = (struct io_uring_params *)(uintptr_t)n->data.args[1];
 
+	call_has_come();
 	r->val = syscall(SYS_io_uring_setup, n->data.args[0], p);
 	if (r->val < 0)
 		SKIP("no io_uring");
@@ -487,7 +413,7 @@ TEST(completions_may_be_dropped)
 	lacking = IORING_FEAT_NODROP;
 	supervise(SYS_io_uring_setup, make_less);
 	serve_without_ring();
-	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
+	CHECK(filter_calls() >= 1 && filter_calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
 TEST(reads_may_wait)
@@ -495,12 +421,13 @@ TEST(reads_may_wait)
 	lacking = IORING_FEAT_NATIVE_WORKERS;
 	supervise(SYS_io_uring_setup, make_less);
 	serve_without_ring();
-	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
+	CHECK(filter_calls() >= 1 && filter_calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
 static void refuse(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
 {
 	(void)n;
+	call_has_come();
 	r->error = -EACCES;
 }
 
@@ -512,22 +439,67 @@ TEST(a_ring_may_be_of_no_use)
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
 	CHECK_EQ(reads(), 0);
 	CHECK_EQ(load_relaxed(&fd_posted), 0);
-	CHECK(calls() >= 1 && calls() <= load_relaxed(&sched.gomaxprocs));
+	CHECK(filter_calls() >= 1 && filter_calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
-/* .. the kernel is busy each other time. What it did not take then it does not take the next
- * time: each is answered as often as it asks (one_turn), and by what it is to have. */
+/* .. the kernel is busy each other time, or interrupted. What it did not take then it does not take the
+ * next time: each is answered as often as it asks (one_turn), and by what it is to have. */
 static void refuse_half(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
 {
-	if (n->data.args[3] & IORING_ENTER_GETEVENTS || calls() % 2)
+	static const int errors[] = { EBUSY, EINTR, EAGAIN };
+	int calls = filter_calls();
+
+	call_has_come();
+	if (n->data.args[3] & IORING_ENTER_GETEVENTS || calls % 2)
 		r->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	else
-		r->error = -EBUSY;
+		r->error = -errors[calls / 2 % 3];
 }
 
 TEST(a_ring_may_be_busy)
 {
 	supervise(SYS_io_uring_enter, refuse_half);
 	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
-	CHECK(calls() > 2 && reads() > 0);
+	CHECK(filter_calls() > 2 && reads() > 0);
+}
+
+static int forbidden_with;	/* errno */
+
+/* The program forbids it when there is a ring: what is read from then on is read by calls. */
+static void forbid_in_mid_run(void)
+{
+	uint64_t before, posted_before;
+	int turn = 0;
+
+	connect_all();
+	serve_all();
+	for (; turn < 300 || (turn < 10000 && reads() == 0); turn++) {
+		await_all();
+		one_turn(turn, sizeof(struct message));
+	}
+	if (reads() == 0)
+		SKIP("no io_uring");
+	await_all();
+	filter_everywhere(SYS_io_uring_enter, -forbidden_with);
+	before = reads();
+	posted_before = load_relaxed(&fd_posted);
+	for (int end = turn + 300; turn < end; turn++) {
+		await_all();
+		one_turn(turn, turn % 3 ? sizeof(struct message) : 5);
+	}
+	end_all();
+	CHECK_EQ(reads(), before);
+	CHECK_EQ(load_relaxed(&fd_posted), posted_before);
+}
+
+TEST(a_ring_may_be_forbidden_in_mid_run)
+{
+	forbidden_with = EPERM;
+	in_runtime(forbid_in_mid_run, "");
+}
+
+TEST(a_ring_may_be_gone_in_mid_run)
+{
+	forbidden_with = ENOSYS;
+	in_runtime(forbid_in_mid_run, "post=1");
 }

@@ -5,19 +5,17 @@
 /* test: procs */
 #include <fcntl.h>
 #include <goro.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <linux/io_uring.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "atomic.h"
 #include "await.h"
 #include "deadlock.h"
 #include "debug.h"
 #include "in_runtime.h"
+#include "syscall_filter.h"
 #include "temporary.h"
 #include "test.h"
 #include "uring.h"
@@ -401,21 +399,6 @@ TEST(it_can_be_switched_off)
 }
 
 /* As in a container that forbids it. */
-static void forbid_io_uring(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof code / sizeof *code, code };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		SKIP("no seccomp here");
-}
-
 static int forbidden_main(int argc, char **argv)
 {
 	(void)argc, (void)argv;
@@ -428,7 +411,7 @@ static int forbidden_main(int argc, char **argv)
 
 TEST(it_may_be_forbidden)
 {
-	forbid_io_uring();
+	filter_answer(SYS_io_uring_setup, -EPERM);
 	goro_run(forbidden_main, 0, NULL);
 }
 
@@ -594,4 +577,147 @@ GO_TEST(completions_interrupt_no_system_call)
 	CHECK_EQ(interrupted, 0);
 	CHECK(load_seqcst(&done_n) > 0);
 	close(fd[1]);
+}
+
+/* ------------------------------------------------- a kernel's thread that cannot be woken */
+
+static void let_ring_sleep(void)
+{
+	goro_sleep(10 * GORO_MILLISECOND);	/* several times URING_IDLE_MS: it sleeps, most likely */
+}
+
+/* Until it has to be woken, which is denied. */
+static void read_until_denied(int fd)
+{
+	ssize_t r;
+	char c;
+
+	do {
+		let_ring_sleep();
+		r = ring_read(fd, &c, goro_now() + 10 * GORO_MILLISECOND);
+	} while (r == -ECANCELED);
+	CHECK_EQ(r, -ENOSYS);
+}
+
+/* What the kernel has taken goes on; what it has not is for another way. */
+static void what_is_queued_comes_back(int error)
+{
+	enum { N = 20 };
+	int fd[2];
+	char c;
+
+	needs_ring();
+	CHECK_EQ(pipe(fd), 0);
+	for (int i = 0; i < N; i++)
+		go(ring_reader, fd[0], (ssize_t)1);
+	let_ring_sleep();
+	filter_everywhere(SYS_io_uring_enter, -error);
+	read_until_denied(fd[0]);
+	CHECK(!uring_works());
+	CHECK_EQ(uring_threads(), 1);
+	CHECK_EQ(load_seqcst(&done_n), 0);
+	for (int i = 0; i < N; i++)
+		CHECK_EQ(write(fd[1], "x", 1), 1);
+	AWAIT(load_seqcst(&done_n) == N);
+	CHECK_EQ(ring_read(fd[0], &c, GORO_FOREVER), -ENOSYS);
+}
+
+static void denied(void) { what_is_queued_comes_back(EPERM); }
+static void missing(void) { what_is_queued_comes_back(ENOSYS); }
+static void busy_for_good(void) { what_is_queued_comes_back(EBUSY); }
+
+TEST(what_is_queued_comes_back_if_the_ring_is_denied) { in_runtime(denied, ""); }
+TEST(what_is_queued_comes_back_if_the_ring_is_gone) { in_runtime(missing, ""); }
+TEST(what_is_queued_comes_back_if_the_ring_stays_busy) { in_runtime(busy_for_good, ""); }
+
+/* At once, while many read: nothing is lost and nothing comes twice. */
+static void forbid_among_readers(void)
+{
+	enum { N = 64 };
+	goro_waitgroup wg = { 0 };
+	int fd;
+
+	needs_ring();
+	fd = file_of(BLOCKS_MANY);
+	goro_waitgroup_add(&wg, N);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	uncache(fd);
+	for (int i = 0; i < N; i++)
+		go(read_at_random, fd, (uint64_t)i * 7919 + 1, 30, &wg);
+	goro_gosched();
+	goro_sleep((getpid() & 7) * 200 * GORO_MICROSECOND);
+	filter_everywhere(SYS_io_uring_enter, -EPERM);
+	goro_waitgroup_wait(&wg);
+	for (bool worked = true; worked;) {	/* once more after it was seen */
+		worked = uring_works();
+		let_ring_sleep();
+		uncache(fd);
+		goro_waitgroup_add(&wg, N);
+		for (int k = 0; k < N; k++)
+			go(read_at_random, fd, (uint64_t)k * 7919 + 1, 5, &wg);
+		goro_waitgroup_wait(&wg);
+	}
+	CHECK_EQ(goro_close(fd), 0);
+}
+
+TEST(a_ring_that_is_forbidden_among_readers) { in_runtime(forbid_among_readers, "ringfirst=1"); }
+
+static int deadlock_after_denial(int argc, char **argv)
+{
+	int fd[2];
+
+	(void)argc, (void)argv;
+	if (uring_works()) {
+		CHECK_EQ(pipe(fd), 0);
+		filter_everywhere(SYS_io_uring_enter, -EPERM);
+		read_until_denied(fd[0]);
+	}
+	goro_chan_recv(goro_chan_of(int, 0), NULL);
+	return 0;
+}
+
+TEST(deadlocks_are_found_beside_a_ring_that_was_denied)
+{
+	struct test_output o;
+
+	check_deadlock(deadlock_after_denial, &o);
+}
+
+/* The next calls that wake it have this answer, so many of them. */
+static int wake_error, wakes_refused;
+
+static void refuse_wakes(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
+{
+	if (n->data.args[3] & IORING_ENTER_SQ_WAKEUP && load_seqcst(&wakes_refused) > 0) {
+		fetch_add_seqcst(&wakes_refused, -1);
+		r->error = -wake_error;
+	} else {
+		r->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	}
+}
+
+static void read_after_refusals(void)
+{
+	static const int errors[] = { EINTR, EAGAIN, EBUSY };
+	int fd[2];
+	char c;
+
+	needs_ring();
+	CHECK_EQ(pipe(fd), 0);
+	for (int i = 0; i < 3; i++) {
+		store_seqcst(&wake_error, errors[i]);
+		store_seqcst(&wakes_refused, i + 1);
+		while (load_seqcst(&wakes_refused) > 0) {
+			let_ring_sleep();
+			CHECK_EQ(write(fd[1], "x", 1), 1);
+			CHECK_EQ(ring_read(fd[0], &c, goro_now() + seconds(50)), 1);
+		}
+	}
+	CHECK(uring_works());
+}
+
+TEST(a_refusal_that_passes_is_no_end)
+{
+	filter_supervise(SYS_io_uring_enter, refuse_wakes);
+	in_runtime(read_after_refusals, "");
 }
