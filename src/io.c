@@ -22,6 +22,10 @@
  * comes after it does. Sockets have MSG_NOSIGNAL, pipes RWF_NOSIGNAL since 6.18; before
  * that the signal is blocked around the write and taken back. GORO_DEBUG=nonowait=1 is
  * as if the kernel had neither RWF_NOWAIT for these nor RWF_NOSIGNAL.
+ *
+ * preadv2 and pwritev2 may be missing (an emulator) or denied (a container, a filter that
+ * the program installs when it runs). Both flags go with them, and readv and writev do the
+ * rest. EPERM may also be what the file itself has to say, and is then what those say, too.
  */
 #define _GNU_SOURCE
 #include "io.h"
@@ -155,22 +159,38 @@ ssize_t io_call(int fd, struct io *io, io_try *try)
 
 /* -------------------------------------------------------------------- SIGPIPE */
 
+/* The system call with flags, not the file, is what is wanting. */
+static bool is_missing(long r)
+{
+	return r == -ENOSYS || r == -EPERM;
+}
+
+/* Of RWF_NOSIGNAL; atomic. */
+static uint8_t nosignal;
+enum { NOSIGNAL_UNKNOWN, NOSIGNAL_NO, NOSIGNAL_YES };
+
 static bool nosignal_works(void)
 {
-	static uint8_t known;	/* 0: not yet, 1: no, 2: yes */
 	struct iovec iov = { (char[]){ 0 }, 1 };
 	int fd[2];
 
 	if (debug.nonowait)
 		return false;
-	if (load_relaxed(&known))
-		return load_relaxed(&known) == 2;
+	if (load_relaxed(&nosignal))
+		return load_relaxed(&nosignal) == NOSIGNAL_YES;
 	if (sys3(SYS_pipe2, fd, O_CLOEXEC, 0) < 0)
 		return false;
-	store_relaxed(&known, sys6(SYS_pwritev2, fd[1], &iov, 1, -1, -1, RWF_NOSIGNAL) == 1 ? 2 : 1);
+	store_relaxed(&nosignal, sys6(SYS_pwritev2, fd[1], &iov, 1, -1, -1, RWF_NOSIGNAL) == 1
+	                         ? NOSIGNAL_YES : NOSIGNAL_NO);
 	sys3(SYS_close, fd[0], 0, 0);
 	sys3(SYS_close, fd[1], 0, 0);
-	return load_relaxed(&known) == 2;
+	return load_relaxed(&nosignal) == NOSIGNAL_YES;
+}
+
+/* flags: RWF_. Without any it needs no pwritev2. */
+static long loud_write(int fd, const struct iovec *iov, int n, int flags)
+{
+	return flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) : sys3(SYS_writev, fd, iov, n);
 }
 
 static long masked_write(int fd, const struct iovec *iov, int n, int flags)
@@ -181,25 +201,28 @@ static long masked_write(int fd, const struct iovec *iov, int n, int flags)
 
 	sys4(SYS_rt_sigpending, &before, sizeof before, 0, 0);
 	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_set, &old, sizeof old);
-	r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags);
+	r = loud_write(fd, iov, n, flags);
 	if (r == -EPIPE && !(before & pipe_set))
 		sys4(SYS_rt_sigtimedwait, &pipe_set, NULL, &zero, sizeof pipe_set);
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
 	return r;
 }
 
-/* flags: RWF_. */
 static long quiet_write(int fd, const struct iovec *iov, int n, int flags)
 {
-	if (may_signal(fd))
-		return sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags);
-	if (nosignal_works()) {
-		long r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
+	long r;
 
-		/* An eventfd, say: it takes no flags, and raises no signal. */
-		return r == -EOPNOTSUPP && !flags ? sys3(SYS_writev, fd, iov, n) : r;
+	if (may_signal(fd))
+		return loud_write(fd, iov, n, flags);
+	if (!nosignal_works())
+		return masked_write(fd, iov, n, flags);
+	r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
+	if (unlikely(is_missing(r))) {
+		store_relaxed(&nosignal, NOSIGNAL_UNKNOWN);	/* a pipe will tell */
+		return masked_write(fd, iov, n, flags);
 	}
-	return masked_write(fd, iov, n, flags);
+	/* An eventfd, say: it takes no flags, and raises no signal. */
+	return r == -EOPNOTSUPP && !flags ? loud_write(fd, iov, n, 0) : r;
 }
 
 /* ------------------------------------------------------------ one transfer */
@@ -330,7 +353,7 @@ static ssize_t try_transfer(struct io *io)
 			break;
 		case FD_NOWAIT:
 			r = nowait_transfer(fd, io);
-			if (r != -EOPNOTSUPP && r != -ENOSYS)
+			if (r != -EOPNOTSUPP && !is_missing(r))
 				return r;
 			store_relaxed(&f->kind, FD_POLL_FIRST);
 			break;

@@ -12,6 +12,7 @@
 
 #include "await.h"
 #include "fd.h"
+#include "has_ring.h"
 #include "in_runtime.h"
 #include "linger.h"
 #include "net.h"
@@ -183,6 +184,7 @@ static void warm_up(void)
 {
 	uint64_t before = posted();
 
+	needs_ring();
 	for (int i = 0; i < 200 && posted() == before; i++)
 		talk();
 	if (posted() == before)

@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "in_runtime.h"
 #include "net.h"
+#include "syscall_filter.h"
 
 static void echo(int fd, goro_waitgroup *wg)
 {
@@ -762,3 +764,78 @@ TEST(full_pipe_without_what_is_new)
 	setenv("GORO_DEBUG", "nopwait2=1,nonowait=1", 1);
 	CHECK_EQ(goro_run(run_full_pipe, 0, NULL), 0);
 }
+
+/* ------------------------------------ without preadv2 and pwritev2, or not allowed to
+ *
+ * As in a container, or under an emulator that does not know them. */
+
+static void through_pipe(int fd[2])
+{
+	char c = 0;
+
+	CHECK_EQ(goro_write(fd[1], "x", 1), 1);
+	CHECK_EQ(goro_read(fd[0], &c, 1), 1);
+	CHECK_EQ(c, 'x');
+	go(poke, fd[1]);
+	CHECK_EQ(goro_read(fd[0], &c, 1), 1);
+}
+
+static void every_kind(void)
+{
+	test_body_pipe_of_the_programs_own();
+	test_body_vectors_are_written_whole();
+	test_body_datagrams();
+	test_body_eventfd_wakes();
+	test_body_regular_file();
+	test_body_devices();
+	test_body_no_signal_from_a_broken_pipe();
+	write_to_full_pipe();
+}
+
+static int denied_error;
+
+static void deny_both(void)
+{
+	filter_everywhere(SYS_preadv2, -denied_error);
+	filter_everywhere(SYS_pwritev2, -denied_error);
+}
+
+static void denied_before(void)
+{
+	deny_both();
+	every_kind();
+}
+
+/* What is known of the descriptors, and of the kernel, is from before. */
+static void denied_in_mid_run(void)
+{
+	int pipes[2], sockets[2], broken[2];
+
+	CHECK_EQ(pipe(pipes), 0);
+	CHECK_EQ(pipe(broken), 0);
+	net_pair(sockets);
+	through_pipe(pipes);
+	through_pipe(broken);
+	through_pipe(sockets);
+	deny_both();
+	through_pipe(pipes);
+	through_pipe(sockets);
+	CHECK_EQ(goro_close(broken[0]), 0);
+	CHECK_EQ(goro_write(broken[1], "x", 1), -EPIPE);
+	CHECK_EQ(goro_close(broken[1]), 0);
+	net_close(pipes);
+	net_close(sockets);
+	every_kind();
+}
+
+static void denied(void (*body)(void), int error, const char *switches)
+{
+	denied_error = error;
+	in_runtime(body, switches);
+}
+
+TEST(a_kernel_without_preadv2) { denied(denied_before, ENOSYS, ""); }
+TEST(a_container_without_preadv2) { denied(denied_before, EPERM, ""); }
+TEST(preadv2_is_denied_in_mid_run) { denied(denied_in_mid_run, EPERM, ""); }
+TEST(preadv2_is_gone_in_mid_run) { denied(denied_in_mid_run, ENOSYS, ""); }
+TEST(a_container_without_preadv2_and_an_old_kernel) { denied(denied_before, EPERM, "nonowait=1"); }
