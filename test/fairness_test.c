@@ -59,6 +59,9 @@ static double measure_pairs(void)
 	goro_chan_recv(heavy.wake, NULL);
 	goro_chan_recv(light.wake, NULL);
 	AWAIT(goro_num_goroutine() == 1);
+	goro_chan_unref(heavy.wake);
+	goro_chan_unref(light.wake);
+	goro_chan_unref(done);
 	printf("heavy %ld, light %ld: %.2f\n", (long)heavy.count, (long)light.count,
 	       (double)heavy.count / (double)light.count);
 	return (double)heavy.count / (double)light.count;
@@ -74,4 +77,141 @@ GO_TEST(a_light_pair_beside_a_heavy_one_has_its_share)
 	for (double ratio; ratio = measure_pairs(), ratio > FACTOR || ratio < 1. / FACTOR;)
 		if (--tries == 0)
 			FAIL("heavy work is %.2f times the light work", ratio);
+}
+
+/* ------------------------------------------------------------------ timers */
+
+static void send_until_done(goro_chan *c, goro_chan *done)
+{
+	bool yes = true;
+
+	while (goro_select(GORO_SEND(c, &yes), GORO_RECV(done, NULL)) == 0)
+		;
+}
+
+/* Go's TestTimerFairness. */
+GO_TEST(a_timer_is_seen_by_who_always_finds_another_case_ready)
+{
+	goro_chan *c = goro_chan_of(bool, 0), *done = goro_chan_of(bool, 0);
+	goro_timer *t;
+
+	for (int i = 0; i < 2; i++)
+		go(send_until_done, c, done);
+	t = goro_timer_make(20 * GORO_MILLISECOND);
+	while (goro_select(GORO_RECV(c, NULL), GORO_RECV(goro_timer_chan(t), NULL)) == 0)
+		;
+	goro_chan_close(done);
+	AWAIT(goro_num_goroutine() == 1);
+	goro_timer_free(t);
+	goro_chan_unref(c);
+	goro_chan_unref(done);
+}
+
+/* A system call in between, that returns at once. */
+static void exchange_until_time(goro_chan *c, goro_chan *done)
+{
+	goro_timer *t = goro_timer_make(20 * GORO_MILLISECOND);
+	bool yes = true;
+	char none[1];
+
+	do {
+		goro_syscall_enter();
+		CHECK(read(-1, none, 0) < 0);
+		goro_syscall_exit();
+	} while (goro_select(GORO_SEND(c, &yes), GORO_RECV(c, NULL), GORO_RECV(goro_timer_chan(t), NULL)) != 2);
+	goro_chan_send(done, &yes);
+	goro_timer_free(t);
+}
+
+/* Go's TestTimerFairness2. */
+GO_TEST(timers_are_seen_by_a_pair_that_makes_system_calls)
+{
+	goro_chan *c = goro_chan_of(bool, 0), *done = goro_chan_of(bool, 0);
+
+	for (int i = 0; i < 2; i++)
+		go(exchange_until_time, c, done);
+	for (int i = 0; i < 2; i++)
+		goro_chan_recv(done, NULL);
+	AWAIT(goro_num_goroutine() == 1);
+	goro_chan_unref(c);
+	goro_chan_unref(done);
+}
+
+/* --------------------------------------------------------- turns by spinning */
+
+static uint32_t turn;
+
+static void spin_for_turns(uint32_t first, uint32_t apart, int rounds, goro_waitgroup *wg)
+{
+	for (int i = 0; i < rounds; i++, first += apart) {
+		while (load_relaxed(&turn) != first)
+			;
+		store_relaxed(&turn, first + 1);
+	}
+	goro_waitgroup_done(wg);
+}
+
+static void spin_in_turns(uint32_t n, int rounds)
+{
+	goro_waitgroup wg = { 0 };
+
+	store_relaxed(&turn, 0);
+	goro_waitgroup_add(&wg, (int)n);
+	for (uint32_t i = 0; i < n; i++)
+		go(spin_for_turns, i, n, rounds, &wg);
+	goro_waitgroup_wait(&wg);
+}
+
+/* Go's TestPreemption: on one P each turn waits until the other is stopped. */
+GO_TEST(two_that_spin_for_each_other_take_turns) { spin_in_turns(2, 3); }
+
+/* Go's TestGoroutineParallelism. */
+GO_TEST(four_that_spin_for_each_other_have_a_p_each)
+{
+	goro_gomaxprocs(4);
+	spin_in_turns(4, 2);
+}
+
+/* ------------------------------------------------------------ system calls */
+
+static bool stop;
+
+static void wait_a_little(void *arg)
+{
+	usleep(*(useconds_t *)arg);
+}
+
+static void call_until_stopped(useconds_t us, goro_chan *c)
+{
+	bool yes = true;
+
+	goro_chan_send(c, &yes);
+	while (!load_relaxed(&stop))
+		goro_blocking(wait_a_little, &us);
+	goro_chan_send(c, &yes);
+}
+
+/* Go's TestPreemptionAfterSyscall. */
+static void call_for(useconds_t us)
+{
+	enum { CALLERS = 8 };
+	goro_chan *c = goro_chan_of(bool, CALLERS);
+
+	store_relaxed(&stop, false);
+	for (int i = 0; i < CALLERS; i++)
+		go(call_until_stopped, us, c);
+	for (int i = 0; i < CALLERS; i++)
+		goro_chan_recv(c, NULL);
+	store_relaxed(&stop, true);
+	for (int i = 0; i < CALLERS; i++)
+		goro_chan_recv(c, NULL);
+	AWAIT(goro_num_goroutine() == 1);
+	goro_chan_unref(c);
+}
+
+GO_TEST(those_who_make_one_short_call_after_the_other_hold_up_nobody)
+{
+	call_for(10);
+	call_for(100);
+	call_for(1000);
 }
