@@ -54,17 +54,27 @@ run()
 for pc in prefix/lib/pkgconfig prefix/lib64/pkgconfig prefix/lib/*/pkgconfig; do
 	[ -d "$pc" ] && export PKG_CONFIG_PATH=$work/$pc
 done
-pc_flags() { env -u PKG_CONFIG_LIBDIR pkg-config "$@" goro; }
+
+# The lines that README.md names, to the letter, with this build's compiler.
+cc() { $CC "$@"; }
+pkg-config() { env -u PKG_CONFIG_LIBDIR pkg-config "$@"; }
+cp program.c prog.c
+readme_line() { grep -oF "$1" "$SOURCE_DIR/README.md" | head -1 | grep . || fail "README.md does not say: $1"; }
 
 echo "pkg-config, shared"
-$CC -Wall -Werror program.c $(pc_flags --cflags --libs) -o shared
-LD_LIBRARY_PATH=$(pc_flags --variable=libdir) run "pkg-config, shared" ./shared
+eval "$(readme_line 'cc prog.c $(pkg-config --cflags --libs goro)')"
+run "pkg-config, shared" ./a.out
 
 echo "pkg-config, static"
 if echo 'int main(void) { return 0; }' | $CC -static -x c - -o /dev/null 2>/dev/null; then
-	$CC -Wall -static program.c $(pc_flags --static --cflags --libs) -o static
-	run "pkg-config, static" ./static
+	eval "$(readme_line 'cc -static prog.c $(pkg-config --static --cflags --libs goro)')"
+	run "pkg-config, static" ./a.out
 fi
+
+echo "installed as the system's, staged: no rpath"
+DESTDIR=$work/stage cmake --install "$BUILD_DIR" --prefix /usr >/dev/null
+! grep -r rpath stage/usr/lib*/pkgconfig stage/usr/lib/*/pkgconfig 2>/dev/null || fail "an rpath to the system's directory"
+find stage -name goro.pc | grep -q . || fail "no goro.pc in the stage"
 
 echo "CMake"
 {
