@@ -522,14 +522,15 @@ static void say_where(int listener)
 static int httpd(int argc, char **argv)
 {
 	const char *address = argc > 1 ? argv[1] : "127.0.0.1:8080";
-	goro_chan *signals = goro_signal_notify((const int[]){ SIGTERM, SIGINT }, 2);
-	goro_chan *ended = goro_chan_make(0, 0);
 	int listener = goro_listen("tcp", address);
+	goro_chan *signals, *ended;
 
 	if (listener < 0) {
 		fprintf(stderr, "httpd: %s: %s\n", address, strerror(-listener));
 		return 1;
 	}
+	signals = goro_signal_notify((const int[]){ SIGTERM, SIGINT }, 2);
+	ended = goro_chan_make(0, 0);
 	goro_sema_init(&places, CONNECTIONS_MAX);
 	say_where(listener);
 	go(accept_all, listener, ended);

@@ -68,8 +68,8 @@ static void worker(goro_chan *requests, goro_waitgroup *wg)
 
 static int start(int argc, char **argv)
 {
-	goro_chan *requests = goro_chan_of(struct request, 0);
 	goro_waitgroup wg = { { 0 } };
+	goro_chan *requests;
 	int fd, error;
 
 	if (argc != 2) {
@@ -83,6 +83,7 @@ static int start(int argc, char **argv)
 		return 1;
 	}
 	close(fd);
+	requests = goro_chan_of(struct request, 0);
 	goro_waitgroup_add(&wg, WORKERS);
 	for (int i = 0; i < WORKERS; i++)
 		go(worker, requests, &wg);
@@ -92,7 +93,8 @@ static int start(int argc, char **argv)
 		goro_chan_send(requests, &r);
 	}
 	goro_chan_close(requests);
-	goro_waitgroup_wait(&wg);
+	goro_waitgroup_wait(&wg);	/* nobody uses the channel any more */
+	goro_chan_unref(requests);
 	goro_trace_stop();
 	error = goro_trace_error();
 	if (error)

@@ -263,6 +263,8 @@
 #define INTERNAL_STACK_BYTES STACK_DEFAULT_BYTES
 /* Address space taken from the kernel at a time, where stacks are not larger. */
 #define STACK_REGION_BYTES  (1LL << 30)
+/* Valgrind warns of a mapping above 256 MiB. */
+#define STACK_REGION_BYTES_VALGRIND (128LL << 20)
 /* Stacks guarded at a time when a region is carved. */
 #define STACK_CARVE_BATCH   128
 /* .. of which the first is so many times halved. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "environment.h"
+#include "tool.h"
 
 struct debug debug;
 
@@ -20,10 +21,19 @@ static void set(const char *name, size_t len, int value)
 #undef X
 }
 
+/* What the kernel writes for a ring or a userfaultfd valgrind takes for undefined, and it
+ * warns of calls that it does not know. */
+static void suit_valgrind(void)
+{
+	debug.nouring = debug.nouserfault = debug.nopwait2 = 1;
+}
+
 void debug_init(void)
 {
 	const char *s = environment_get("GORO_DEBUG");
 
+	if (tool_on_valgrind())
+		suit_valgrind();
 	while (s && *s) {
 		size_t field = strcspn(s, ",");
 		const char *eq = memchr(s, '=', field);

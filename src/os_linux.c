@@ -74,7 +74,8 @@ bool os_is_readable(uintptr_t addr)
 }
 
 /* Whether guard markers work here, by setting one. An emulator may say that it
- * did and do nothing, so the kernel is asked to read there. */
+ * did and do nothing, so the kernel is asked to read there. Valgrind hands madvise on,
+ * and reports the question. */
 static enum os_guard guard_probe(void)
 {
 	enum os_guard kind = OS_GUARD_MPROTECT;
@@ -88,7 +89,7 @@ static enum os_guard guard_probe(void)
 	if (!p)
 		return kind;
 	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0 &&
-	    !os_is_readable((uintptr_t)p))
+	    (tool_on_valgrind() || !os_is_readable((uintptr_t)p)))
 		kind = OS_GUARD_MARKER;
 	os_unmap(p, os_page_bytes);
 	return kind;
@@ -118,7 +119,8 @@ void os_forked(void)
 		sys1(SYS_close, self_pidfd);
 	if (task_dir >= 0)
 		sys1(SYS_close, task_dir);
-	self_pidfd = debug.noguard ? -1 : (int)sys2(SYS_pidfd_open, sys0(SYS_getpid), 0);
+	self_pidfd = debug.noguard || tool_on_valgrind() ? -1 :
+		(int)sys2(SYS_pidfd_open, sys0(SYS_getpid), 0);
 	if (self_pidfd >= 0)
 		sys3(SYS_fcntl, self_pidfd, F_SETFD, FD_CLOEXEC);
 	task_dir = open_dir("/proc/self/task");
@@ -237,13 +239,16 @@ static size_t guard_markers(char *p, size_t n, size_t stride, size_t count)
 /* A guard by mprotect splits a mapping twice, and of mappings the kernel allows
  * 65530 (vm.max_map_count): half of them are left for all else. */
 #define MPROTECT_GUARDS_MAX 16000
+/* Valgrind ends the program that has 30,000 mappings. */
+#define MPROTECT_GUARDS_MAX_VALGRIND 8000
 
 static size_t guard_mprotect(char *p, size_t n, size_t stride, size_t count)
 {
+	size_t max = tool_on_valgrind() ? MPROTECT_GUARDS_MAX_VALGRIND : MPROTECT_GUARDS_MAX;
 	static size_t mprotected;
 	size_t i;
 
-	for (i = 0; i < count && load_relaxed(&mprotected) < MPROTECT_GUARDS_MAX; i++) {
+	for (i = 0; i < count && load_relaxed(&mprotected) < max; i++) {
 		if (sys3(SYS_mprotect, p + i * stride, n, PROT_NONE) != 0)
 			break;
 		fetch_add_relaxed(&mprotected, 1);

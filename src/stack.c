@@ -61,6 +61,7 @@
 #include "environment.h"
 #include "mem.h"
 #include "os.h"
+#include "tool.h"
 #include "types.h"
 
 enum slot_state { SLOT_FRESH, SLOT_WARM, SLOT_COLD };
@@ -185,7 +186,8 @@ static uint32_t slot_index(const struct region *r, const void *addr)
  * forbid that, half of it, and so on. */
 static char *reserve_slots(size_t slot, uint32_t *count)
 {
-	size_t want = slot > STACK_REGION_BYTES ? slot : STACK_REGION_BYTES;
+	size_t usual = tool_on_valgrind() ? STACK_REGION_BYTES_VALGRIND : STACK_REGION_BYTES;
+	size_t want = slot > usual ? slot : usual;
 	size_t offset = slot >= HUGE_SLOT_BYTES ? PAGE_TABLE_REACH / 2 : 0;
 
 	for (; want >= slot; want /= 2) {
@@ -311,6 +313,7 @@ static struct g *slot_use(struct slot s)
 	              r->base + (size_t)s.i * r->slot_bytes + guard_bytes(r->slot_bytes));
 	store_relaxed(&gp->stack_hi, (char *)gp);
 	set_state(r, s.i, SLOT_WARM);
+	tool_stack_made(gp->stack_lo, gp->stack_hi);
 	return gp;
 }
 

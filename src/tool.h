@@ -1,6 +1,6 @@
 /*
- * tool.h - what ASan, LSan and TSan have to be told of goroutines, and nothing of
- * them anywhere else.
+ * tool.h - what ASan, LSan, TSan and valgrind have to be told of goroutines, and nothing
+ * of them anywhere else.
  *
  * ASan must know the bounds of the stack that a switch goes to; TSan keeps a
  * shadow state a "fiber". A switch is announced just before it is made and, for
@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "valgrind.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TOOL_ASAN 1
@@ -163,6 +165,27 @@ static inline void tool_unmapped(const void *p, size_t n)
 #else
 	(void)p; (void)n;
 #endif
+}
+
+/*
+ * Valgrind follows the stack pointer: it takes what lies below for dead, and a switch of
+ * goroutines for one frame that grew, or ended, between two stacks. It tells a switch from
+ * a frame where both stacks have been named to it. A request is a few instructions that do
+ * nothing outside valgrind (arch/ARCH/valgrind.h), so each build of the library can run
+ * under it. The names of the requests are those of valgrind/valgrind.h.
+ */
+enum {
+	VALGRIND_RUNNING_ON_VALGRIND = 0x1001,
+	VALGRIND_STACK_REGISTER = 0x1501,
+};
+static inline bool tool_on_valgrind(void)
+{
+	return valgrind_request(VALGRIND_RUNNING_ON_VALGRIND, 0, 0) != 0;
+}
+/* A stack pointer may be hi: nothing has been pushed then. */
+static inline void tool_stack_made(const char *lo, const char *hi)
+{
+	valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)lo, (uintptr_t)hi);
 }
 
 /* The process ends: time to look for leaks. forked: in a child, that has no Ms. */
