@@ -8,6 +8,7 @@
  *		int square = i * i;
  *
  *		goro_chan_send(results, &square);
+ *		goro_chan_unref(results);
  *	}
  *
  *	static int start(int argc, char **argv)
@@ -15,7 +16,7 @@
  *		goro_chan *results = goro_chan_of(int, 0);
  *
  *		for (int i = 0; i < 10; i++)
- *			go(worker, results, i);
+ *			go(worker, goro_chan_ref(results), i);
  *		...
  *	}
  *	GORO_MAIN(start)
@@ -160,7 +161,17 @@ GORO_API const char *goro_try(void (*fn)(void *arg), void *arg);
 /* A Go channel of fixed-size elements. NULL is Go's nil channel: send and
  * receive block forever, close panics. Reference counted: goro_chan_make gives
  * one reference; the last goro_chan_unref frees it, or, while a goroutine still
- * waits on it, leaves that to the last who does. */
+ * waits on it, leaves that to the last who does.
+ *
+ * A goroutine that is started does not get a reference by itself. Give it one, which it
+ * drops at its end:
+ *
+ *	go(worker, goro_chan_ref(c), i);      worker ends with goro_chan_unref(c)
+ *	goro_chan_unref(c);                   yours: the channel lives on for the worker
+ *
+ * Without the goro_chan_ref the worker uses a channel that is gone. GORO_DEBUG=chan=1
+ * keeps freed channels, so that their use panics ("send on freed channel"). See
+ * docs/channels.md. */
 typedef struct goro_chan goro_chan;
 GORO_API goro_chan *goro_chan_make(size_t elem_size, size_t capacity); /* NULL: no memory */
 #define goro_chan_of(T, capacity) goro_chan_make(sizeof(T), (capacity))
@@ -176,6 +187,89 @@ GORO_API enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem);
 GORO_API void goro_chan_close(goro_chan *c);
 GORO_API size_t goro_chan_len(const goro_chan *c);
 GORO_API size_t goro_chan_cap(const goro_chan *c);
+
+/* Element types. The calls above copy as many bytes as the channel's elements have,
+ * whatever elem points to. There are two ways to have the types checked.
+ *
+ * At compile time: GORO_CHAN_TYPE(NAME, T); at file scope declares a type of channel,
+ * NAME, whose elements are of type T (no array), and its calls. They are the calls above,
+ * by other names, and only T goes through:
+ *
+ *	GORO_CHAN_TYPE(int_chan, int);
+ *
+ *	int_chan *c = int_chan_make(10);
+ *	go(worker, int_chan_ref(c));
+ *	int_chan_send(c, 42);                  int_chan_try_send(c, 42)
+ *	while (int_chan_recv(c, &x)) ...       int_chan_try_recv(c, &x)
+ *	int_chan_close(c);
+ *	int_chan_unref(c);
+ *	goro_select(int_chan_recv_case(c, &x, &ok), int_chan_send_case(d, &y));
+ *	goro_chan_len(int_chan_chan(c));       for all else: the goro_chan that it is
+ *
+ * At run time: with GORO_CHECK_CHANNELS defined (cc -DGORO_CHECK_CHANNELS) the calls above
+ * and the cases of select compare sizeof(*elem) with the size of the channel's elements,
+ * and panic: "goro_chan_send: 4-byte element on a channel of 8-byte elements". An array
+ * counts as a whole. A void pointer says nothing, and is not checked. */
+#define GORO_CHAN_TYPE(name, ...)                                                      \
+	typedef struct name name;                                                      \
+	typedef __VA_ARGS__ name##_elem;                                               \
+	GORO_CHAN_TYPE_CHECK(name)                                                     \
+	GORO_CHAN_CALL name *name##_make(size_t capacity)                              \
+	{                                                                              \
+		return (name *)goro_chan_make(sizeof(name##_elem), capacity);          \
+	}                                                                              \
+	GORO_CHAN_CALL goro_chan *name##_chan(name *c)                                 \
+	{                                                                              \
+		return (goro_chan *)c;                                                 \
+	}                                                                              \
+	GORO_CHAN_CALL name *name##_ref(name *c)                                       \
+	{                                                                              \
+		return (name *)goro_chan_ref((goro_chan *)c);                          \
+	}                                                                              \
+	GORO_CHAN_CALL void name##_unref(name *c)                                      \
+	{                                                                              \
+		goro_chan_unref((goro_chan *)c);                                       \
+	}                                                                              \
+	GORO_CHAN_CALL void name##_send(name *c, name##_elem elem)                     \
+	{                                                                              \
+		goro_chan_send((goro_chan *)c, &elem);                                 \
+	}                                                                              \
+	GORO_CHAN_CALL bool name##_try_send(name *c, name##_elem elem)                 \
+	{                                                                              \
+		return goro_chan_try_send((goro_chan *)c, &elem);                      \
+	}                                                                              \
+	GORO_CHAN_CALL bool name##_recv(name *c, name##_elem *elem)                    \
+	{                                                                              \
+		return goro_chan_recv((goro_chan *)c, elem);                           \
+	}                                                                              \
+	GORO_CHAN_CALL enum goro_recv name##_try_recv(name *c, name##_elem *elem)      \
+	{                                                                              \
+		return goro_chan_try_recv((goro_chan *)c, elem);                       \
+	}                                                                              \
+	GORO_CHAN_CALL void name##_close(name *c)                                      \
+	{                                                                              \
+		goro_chan_close((goro_chan *)c);                                       \
+	}                                                                              \
+	GORO_CHAN_CALL struct goro_case name##_send_case(name *c, const name##_elem *elem) \
+	{                                                                              \
+		struct goro_case one = GORO_SEND((goro_chan *)c, elem);                \
+		return one;                                                            \
+	}                                                                              \
+	GORO_CHAN_CALL struct goro_case name##_recv_case(name *c, name##_elem *elem, bool *ok) \
+	{                                                                              \
+		struct goro_case one = GORO_RECV_OKP((goro_chan *)c, elem, ok);        \
+		return one;                                                            \
+	}                                                                              \
+	struct name
+#define GORO_CHAN_CALL __attribute__((unused)) static inline
+#ifndef __cplusplus
+#define GORO_CHAN_TYPE_CHECK(name) typedef name##_elem name##_elem_is_no_array(void);
+#else
+#define GORO_CHAN_TYPE_CHECK(name)                                                     \
+	static_assert(std::is_trivially_copyable<name##_elem>::value &&                \
+	              !std::is_array<name##_elem>::value,                              \
+	              "GORO_CHAN_TYPE(): elements are copied as bytes, and no arrays");
+#endif
 
 /* ----------------------------------------------------------------- select */
 
@@ -203,19 +297,22 @@ GORO_API int goro_select_n(const struct goro_case *cases, size_t n, int64_t dead
  * goro_select_until(deadline, ...) takes a deadline, too. */
 #ifndef __cplusplus
 #define GORO_SEND(c, elemp) \
-	((struct goro_case){ .chan = (c), .send = (elemp), .is_send = true })
+	((struct goro_case){ .chan = GORO_CASE(c, elemp), .send = (elemp), .is_send = true })
 #define GORO_RECV(c, elemp) \
-	((struct goro_case){ .chan = (c), .recv = (elemp) })
+	((struct goro_case){ .chan = GORO_CASE(c, elemp), .recv = (elemp) })
 #define GORO_RECV_OKP(c, elemp, okp) \
-	((struct goro_case){ .chan = (c), .recv = (elemp), .ok = (okp) })
+	((struct goro_case){ .chan = GORO_CASE(c, elemp), .recv = (elemp), .ok = (okp) })
 #define goro_select_until(deadline, ...)                                     \
 	goro_select_n((const struct goro_case[]){ __VA_ARGS__ },             \
 	              sizeof((const struct goro_case[]){ __VA_ARGS__ }) /    \
 	                      sizeof(struct goro_case), (deadline))
 #else
-#define GORO_SEND(c, elemp)          goro_detail::send_case((c), (elemp))
-#define GORO_RECV(c, elemp)          goro_detail::recv_case((c), (elemp), nullptr)
-#define GORO_RECV_OKP(c, elemp, okp) goro_detail::recv_case((c), (elemp), (okp))
+#define GORO_SEND(c, elemp) \
+	goro_detail::send_case(GORO_CASE(c, elemp), (elemp))
+#define GORO_RECV(c, elemp) \
+	goro_detail::recv_case(GORO_CASE(c, elemp), (elemp), nullptr)
+#define GORO_RECV_OKP(c, elemp, okp) \
+	goro_detail::recv_case(GORO_CASE(c, elemp), (elemp), (okp))
 #define goro_select_until(deadline, ...) \
 	goro_detail::select_until((deadline), { __VA_ARGS__ })
 #endif
@@ -649,11 +746,44 @@ GORO_API int *goro_errno(void);
 #define errno (*goro_errno())
 #endif
 
+/* c; panics if its elements are of another size. size 0: not known. */
+GORO_API goro_chan *goro_chan_check(goro_chan *c, size_t size, const char *call);
+
 GORO_API int goro_start(void (*fn)(void), uintptr_t a, uintptr_t b, uintptr_t c,
                         uintptr_t d, uintptr_t e, uintptr_t f);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* What GORO_CHECK_CHANNELS adds: macros of the functions' names. The element may hold
+ * commas, (struct pair){ 1, 2 }, and is evaluated by the call alone. */
+#ifdef GORO_CHECK_CHANNELS
+#define GORO_CASE(c, elem) goro_chan_check((c), GORO_ELEM_SIZE(elem), "goro_select")
+#define GORO_CHECKED(call, c, ...) \
+	(call)(goro_chan_check((c), GORO_ELEM_SIZE(__VA_ARGS__), #call), __VA_ARGS__)
+#define goro_chan_send(c, ...)     GORO_CHECKED(goro_chan_send, c, __VA_ARGS__)
+#define goro_chan_recv(c, ...)     GORO_CHECKED(goro_chan_recv, c, __VA_ARGS__)
+#define goro_chan_try_send(c, ...) GORO_CHECKED(goro_chan_try_send, c, __VA_ARGS__)
+#define goro_chan_try_recv(c, ...) GORO_CHECKED(goro_chan_try_recv, c, __VA_ARGS__)
+#else
+#define GORO_CASE(c, elem) (c)
+#endif
+
+#ifndef __cplusplus
+/* Of what (elem) points to; 0 for a void pointer, NULL and 0. In the operand of sizeof the
+ * last two stand for a char *, since the other choices have to be valid, too. */
+#define GORO_ELEM_SIZE(...)                                                            \
+	(_Generic((__VA_ARGS__), void *: 1, const void *: 1, int: 1, default: 0) ? 0 : \
+	 GORO_IS_ARRAY(__VA_ARGS__) ? sizeof(__typeof__(__VA_ARGS__)) :                \
+	 sizeof(*_Generic((__VA_ARGS__), void *: (char *)0, const void *: (char *)0,   \
+	                  int: (char *)0, default: (__VA_ARGS__))))
+/* An array becomes a pointer there. */
+#define GORO_IS_ARRAY(...)                                   \
+	(!__builtin_types_compatible_p(__typeof__(__VA_ARGS__), \
+	                               __typeof__(1 ? (__VA_ARGS__) : (__VA_ARGS__))))
+#else
+#define GORO_ELEM_SIZE(...) goro_detail::elem_size<decltype((__VA_ARGS__))>()
 #endif
 
 #define GORO_GO_PICK(f, a1, a2, a3, a4, a5, a6, n, ...) n
@@ -724,6 +854,19 @@ inline int start(R (*f)(P...), A... a)
 	return goro_start((void (*)(void))f, w[0], sizeof...(P) > 1 ? w[1] : 0,
 	                  sizeof...(P) > 2 ? w[2] : 0, sizeof...(P) > 3 ? w[3] : 0,
 	                  sizeof...(P) > 4 ? w[4] : 0, sizeof...(P) > 5 ? w[5] : 0);
+}
+
+template <typename E> constexpr size_t elem_size()
+{
+	using T = typename std::remove_reference<E>::type;
+	using P = typename std::remove_pointer<T>::type;
+
+	if constexpr (std::is_array<T>::value)
+		return sizeof(T);
+	else if constexpr (std::is_pointer<T>::value && !std::is_void<P>::value)
+		return sizeof(P);
+	else
+		return 0;
 }
 
 inline goro_case send_case(goro_chan *c, const void *elem)

@@ -57,15 +57,21 @@ goro_chan *goro_chan_make(size_t elem_size, size_t capacity)
 	return c;
 }
 
-void chan_free(goro_chan *c)
-{
-	free(c->block);
-}
-
 goro_chan *goro_chan_ref(goro_chan *c)
 {
-	if (c)
-		fetch_add_relaxed(&c->refs, 1);
+	if (c && unlikely(fetch_add_relaxed(&c->refs, 1) == 0)) {
+		store_relaxed(&c->refs, 0);
+		chan_panic_freed("reference to");
+	}
+	return c;
+}
+
+/* By way of the macros that GORO_CHECK_CHANNELS turns on. */
+goro_chan *goro_chan_check(goro_chan *c, size_t size, const char *call)
+{
+	if (c && size != 0 && size != c->elem_size)
+		goro_panic("%s: %zu-byte element on a channel of %u-byte elements", call, size,
+		           c->elem_size);
 	return c;
 }
 
@@ -75,11 +81,16 @@ static bool is_abandoned(const goro_chan *c)
 	return c->selects == 0 && waitq_empty(&c->recvq) && waitq_empty(&c->sendq);
 }
 
-static void last_unref(goro_chan *c)
+static __attribute__((noinline)) void last_unref(goro_chan *c, uint32_t refs)
 {
-	struct m *mp = rt_enter();
+	struct m *mp;
 	bool over;
 
+	if (unlikely(refs == 0)) {
+		store_relaxed(&c->refs, 0);
+		chan_panic_freed("unref of");
+	}
+	mp = rt_enter();
 	lock_acquire(&c->lock);
 	c->orphan = true;
 	over = is_abandoned(c);
@@ -91,9 +102,14 @@ static void last_unref(goro_chan *c)
 
 void goro_chan_unref(goro_chan *c)
 {
+	uint32_t refs;
+
+	if (!c)
+		return;
 	/* acqrel: whoever frees has seen what the others did; pairs with itself */
-	if (c && fetch_add_acqrel(&c->refs, (uint32_t)-1) == 1)
-		last_unref(c);
+	refs = fetch_add_acqrel(&c->refs, (uint32_t)-1);
+	if (refs <= 1)
+		last_unref(c, refs);
 }
 
 bool chan_leave(goro_chan *c, struct waiter *w)
@@ -109,14 +125,24 @@ bool chan_leave(goro_chan *c, struct waiter *w)
 	return over;
 }
 
+/* Nothing of its buffer is to be seen. */
+static bool is_opaque(const goro_chan *c, const char *what)
+{
+	if (likely(c && !c->of_timer))
+		return false;
+	if (c && c->freed)
+		chan_panic_freed(what);
+	return true;
+}
+
 size_t goro_chan_len(const goro_chan *c)
 {
-	return c && !c->of_timer ? load_relaxed(&c->count) : 0;
+	return is_opaque(c, "len of") ? 0 : load_relaxed(&c->count);
 }
 
 size_t goro_chan_cap(const goro_chan *c)
 {
-	return c && !c->of_timer ? c->capacity : 0;
+	return is_opaque(c, "cap of") ? 0 : c->capacity;
 }
 
 /* ---------------------------------------------------------------- waiting */
@@ -225,7 +251,7 @@ static __attribute__((noinline, cold)) void send_late(struct m *mp, goro_chan *c
 {
 	if (!c)
 		wait_on_nil(mp, WAIT_CHAN_SEND_NIL);
-	lock_acquire(&c->lock);
+	chan_lock(c, "send on");
 	send_any(mp, c, elem);
 }
 
@@ -294,7 +320,7 @@ bool goro_chan_try_send(goro_chan *c, const void *elem)
 	if (!load_acquire(&c->closed) && chan_seems_full(c))
 		return false;
 	mp = rt_enter();
-	lock_acquire(&c->lock);
+	chan_lock(c, "send on");
 	if (unlikely(c->closed))
 		panic_closed(c);
 	sent = chan_send_now(c, elem, &peer);
@@ -324,7 +350,7 @@ static __attribute__((noinline, cold)) bool recv_late(struct m *mp, goro_chan *c
 {
 	if (!c)
 		wait_on_nil(mp, WAIT_CHAN_RECV_NIL);
-	lock_acquire(&c->lock);
+	chan_lock(c, "receive from");
 	return recv_any(mp, c, elem);
 }
 
@@ -385,7 +411,7 @@ enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)
 	if (chan_seems_empty(c) && !load_acquire(&c->closed))
 		return GORO_RECV_EMPTY;
 	mp = rt_enter();
-	lock_acquire(&c->lock);
+	chan_lock(c, "receive from");
 	result = chan_recv_now(c, elem, &peer);
 	lock_release(&c->lock);
 	if (peer)
@@ -416,7 +442,7 @@ bool chan_close_now(goro_chan *c, struct waiter **waited)
 	struct waiter **end = waited;
 	bool open;
 
-	lock_acquire(&c->lock);
+	chan_lock(c, "close of");
 	open = !c->closed;
 	/* release: pairs with load_acquire in goro_chan_try_send, .._try_recv */
 	store_release(&c->closed, true);

@@ -50,6 +50,7 @@ struct goro_chan {
 	bool closed;
 	bool orphan;		/* the last reference is gone */
 	bool buffered;		/* constant: capacity > 0 */
+	bool freed;		/* and kept to be recognised: chan_freed.c */
 	uint32_t elem_size;	/* constant */
 	size_t count;		/* elements in the ring */
 	size_t recv_at;		/* byte offset of the oldest */
@@ -68,8 +69,21 @@ struct goro_chan {
 };
 _Static_assert(offsetof(struct goro_chan, capacity) == CACHE_LINE, "chan: one line is written");
 
+/* ---- chan_freed.c */
+
 /* In user code. */
 void chan_free(goro_chan *c);
+_Noreturn void chan_panic_freed(const char *what) __attribute__((cold));
+
+/* Takes the lock after lock_try has failed, or panics with "WHAT freed channel". The caller
+ * holds no locks. */
+void chan_lock_late(goro_chan *c, const char *what) __attribute__((cold));
+
+static inline void chan_lock(goro_chan *c, const char *what)
+{
+	if (unlikely(!lock_try(&c->lock)))
+		chan_lock_late(c, what);
+}
 
 /* Nothing to receive, or no room to send: asked without the lock, true at one
  * moment of the call. The loads are acquire to be in order with those of closed

@@ -157,7 +157,7 @@ static inline int select_quickly(struct m *mp, const struct goro_case *cases, si
 
 	if (i < 0)
 		return -1;
-	lock_acquire(&cases[i].chan->lock);
+	chan_lock(cases[i].chan, "select on");
 	t = try_case(&cases[i], &peer);
 	lock_release(&cases[i].chan->lock);
 	if (peer)
@@ -230,19 +230,36 @@ static void selection_make(struct m *mp, struct selection *s)
 	shuffle_repeated(mp, s);
 }
 
+static void unlock_first(const struct selection *s, int n, goro_chan *but)
+{
+	for (int i = n - 1; i >= 0; i--)
+		if (!is_repeated(s, i) && chan_of(&s->ws[i]) != but)
+			lock_release(&chan_of(&s->ws[i])->lock);
+}
+
+/* Those before the i-th are locked. */
+static __attribute__((noinline, cold)) void lock_late(const struct selection *s, int i)
+{
+	goro_chan *c = chan_of(&s->ws[i]);
+
+	if (c->freed) {
+		unlock_first(s, i, NULL);
+		chan_lock(c, "select on");	/* panics */
+	}
+	lock_acquire(&c->lock);
+}
+
 static void lock_all(const struct selection *s)
 {
 	for (int i = 0; i < s->n; i++)
-		if (!is_repeated(s, i))
-			lock_acquire(&chan_of(&s->ws[i])->lock);
+		if (!is_repeated(s, i) && unlikely(!lock_try(&chan_of(&s->ws[i])->lock)))
+			lock_late(s, i);
 }
 
 /* but is unlocked last. */
 static void unlock_all(const struct selection *s, goro_chan *but)
 {
-	for (int i = s->n - 1; i >= 0; i--)
-		if (!is_repeated(s, i) && chan_of(&s->ws[i]) != but)
-			lock_release(&chan_of(&s->ws[i])->lock);
+	unlock_first(s, s->n, but);
 	if (but)
 		lock_release(&but->lock);
 }
