@@ -47,7 +47,7 @@ static void waits(goro_chan *c)
 static int start(int argc, char **argv)
 {
 	goro_chan *results = goro_chan_of(int, 0), *never = goro_chan_of(int, 0);
-	goro_timer *t = goro_timer_make(GORO_SECOND);
+	goro_timer *t = goro_timer_make(1000 * GORO_SECOND);
 	char text[5000];
 	int sum = 0, one;
 
