@@ -5,6 +5,7 @@
 command -v valgrind >/dev/null || skip "needs valgrind"
 [ -z "$TEST_LAUNCHER" ] || skip "runs elsewhere"
 [ -z "$GORO_SANITIZE" ] || skip "sanitizers and valgrind exclude each other"
+grep -q '^CMAKE_BUILD_TYPE:.*=RelWithDebInfo' "$BUILD_DIR/CMakeCache.txt" || skip "one build is enough"
 cd "$work"
 
 cat >right.c <<'END'
