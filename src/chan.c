@@ -130,7 +130,7 @@ static bool is_opaque(const goro_chan *c, const char *what)
 {
 	if (likely(c && !c->of_timer))
 		return false;
-	if (c && c->freed)
+	if (c && c->lock.freed)
 		chan_panic_freed(what);
 	return true;
 }

@@ -50,7 +50,6 @@ struct goro_chan {
 	bool closed;
 	bool orphan;		/* the last reference is gone */
 	bool buffered;		/* constant: capacity > 0 */
-	bool freed;		/* and kept to be recognised: chan_freed.c */
 	uint32_t elem_size;	/* constant */
 	size_t count;		/* elements in the ring */
 	size_t recv_at;		/* byte offset of the oldest */

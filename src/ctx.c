@@ -55,6 +55,7 @@
 
 #include "chan.h"
 #include "deadline.h"
+#include "freed.h"
 #include "os.h"
 
 /* Steps after which a walk lets others run; and a timer's leaves off. */
@@ -286,7 +287,7 @@ static void release_memory(goro_ctx *c)
 {
 	/* acqrel: who frees has seen what the others did; pairs with itself */
 	if (fetch_add_acqrel(&c->holds, (uint32_t)-1) == 1)
-		free(c);
+		freed_release(c, &c->lock);
 }
 
 /* No references, hence no children: c is done, and goes. */
@@ -303,10 +304,23 @@ static void take_down(goro_ctx *c)
 	release_memory(c);
 }
 
+static __attribute__((noinline, cold)) void panic_freed(goro_ctx *c, const char *what)
+{
+	store_relaxed(&c->refs, 0);
+	goro_panic("%s freed context", what);
+}
+
 static bool is_last_ref(goro_ctx *c)
 {
+	uint32_t refs;
+
+	if (c == &background)
+		return false;
 	/* acqrel: who takes it down has seen what the others did; pairs with itself */
-	return c != &background && fetch_add_acqrel(&c->refs, (uint32_t)-1) == 1;
+	refs = fetch_add_acqrel(&c->refs, (uint32_t)-1);
+	if (unlikely(refs == 0))
+		panic_freed(c, "unref of");
+	return refs == 1;
 }
 
 /* c has no references; nor, perhaps, have those above it when it is gone. */
@@ -339,8 +353,8 @@ static void reap(void)
 
 goro_ctx *goro_ctx_ref(goro_ctx *c)
 {
-	if (c && c != &background)
-		fetch_add_relaxed(&c->refs, 1);
+	if (c && c != &background && unlikely(fetch_add_relaxed(&c->refs, 1) == 0))
+		panic_freed(c, "reference to");
 	return c;
 }
 
@@ -618,7 +632,7 @@ static void func_unref(goro_ctx_func *f)
 	if (fetch_add_acqrel(&f->refs, (uint32_t)-1) != 1)
 		return;
 	release_memory(f->ctx);
-	free(f);
+	freed_release(f, NULL);
 }
 
 /* A goroutine of its own. */

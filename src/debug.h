@@ -25,7 +25,7 @@
 	X(post)		/* writes are put off, if somebody waits; -1: never */ \
 	X(ringfirst)	/* files by io_uring, however few there are */     \
 	X(evacuate)	/* stacks after N ms, however few or often; -1: never */ \
-	X(chan)		/* freed channels are kept, to panic if they are used; -1: not */ \
+	X(chan)		/* what is freed is kept, to be found out: freed.h; -1: not */ \
 	X(nouserfault)	/* as if it had no userfaultfd */
 
 struct debug {

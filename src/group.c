@@ -10,6 +10,7 @@
 #include <goro.h>
 #include <stdlib.h>
 
+#include "freed.h"
 #include "runtime.h"
 
 struct goro_group {
@@ -100,6 +101,6 @@ int goro_group_wait(goro_group *g)
 	goro_ctx_cancel_cause(g->ctx, err);
 	goro_ctx_unref(g->ctx);
 	goro_chan_unref(g->limit);
-	free(g);
+	freed_release(g, NULL);		/* its context says that it is gone */
 	return err;
 }

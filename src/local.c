@@ -69,6 +69,8 @@ void goro_local_set(goro_key *key, void *value)
 	struct local_slot **head = my_locals();
 	struct local_slot *s = find(head, key);
 
+	if (unlikely(!key))
+		goro_panic("nil key");
 	if (!s) {
 		if (!value)
 			return;

@@ -40,12 +40,26 @@
 #define LOCK_LONG_NS 1000000
 #define LOCK_WAKES   4
 
+/* See freed.h. */
+static _Noreturn __attribute__((noinline, cold)) void lock_of_freed(const struct lock *l)
+{
+	switch (l->rank) {
+	case RANK_CHAN: fatal("use of a freed channel");
+	case RANK_CTX: fatal("use of a freed context");
+	case RANK_POOL: fatal("use of a freed pool");
+	case RANK_TIMER: fatal("use of a freed timer");
+	default: fatal("use of freed memory");
+	}
+}
+
 void lock_slow(struct lock *l)
 {
 	uint32_t word = LOCK_SLEEPERS;
 	int pauses = LOCK_PAUSES_MIN;
 	int64_t began;
 
+	if (__builtin_expect(l->freed, 0))
+		lock_of_freed(l);
 	for (int i = 0; i < LOCK_LOOKS && os_many_cpus; i++) {
 		uint32_t free = 0;
 

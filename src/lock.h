@@ -44,7 +44,8 @@ enum lock_rank {
 
 struct lock {
 	uint32_t word;
-	uint8_t rank;		/* enum lock_rank; used by debug builds */
+	uint8_t rank;		/* enum lock_rank; used by debug builds, and lock_slow */
+	bool freed;		/* with what it guards; held for good: freed.h */
 };
 #define LOCK_INIT(r) { .word = 0, .rank = (r) }
 

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 
 #include "deadline.h"
+#include "freed.h"
 #include "g.h"
 #include "os.h"
 #include "panic.h"
@@ -460,7 +461,7 @@ void goro_pool_close(goro_pool *p)
 	else
 		lock_release(&p->lock);
 	rt_exit_free(mp);
-	free(p);
+	freed_release(p, &p->lock);
 }
 
 void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out)

@@ -57,6 +57,8 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	struct g *gp;
 
 	runtime_init();
+	if (unlikely(!main_fn))
+		g_of_nil();
 	trace_start_by_environment();
 	m_make_first();
 	mp = foreign_enter_early();

@@ -242,7 +242,7 @@ static __attribute__((noinline, cold)) void lock_late(const struct selection *s,
 {
 	goro_chan *c = chan_of(&s->ws[i]);
 
-	if (c->freed) {
+	if (c->lock.freed) {
 		unlock_first(s, i, NULL);
 		chan_lock(c, "select on");	/* panics */
 	}

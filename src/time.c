@@ -30,6 +30,7 @@
 
 #include "chan.h"
 #include "deadline.h"
+#include "freed.h"
 #include "os.h"
 #include "runq.h"
 
@@ -241,7 +242,9 @@ static void timer_free(struct goro_timer *t)
 	timer_stop(&t->timer);	/* waits for a fire that came too late */
 	rt_exit(mp);
 	goro_chan_unref(t->chan);
-	free(t);
+	t->lock = &t->fn_lock;
+	t->fn_lock.rank = RANK_TIMER;	/* what a use of it is said to be of */
+	freed_release(t, t->lock);
 }
 
 /* ------------------------------------------------------------------ timers */
