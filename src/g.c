@@ -434,6 +434,16 @@ int goro_start(void (*fn)(void), ARGS)
 	return 0;
 }
 
+/* Of go_entry (go_entry.S): the words are what the compiler has passed for call->fn. */
+void go_called(ARGS, struct goro_call *call, void *caller);
+__attribute__((used)) void go_called(ARGS, struct goro_call *call, void *caller)
+{
+	call->result = start_slow(rt_enter(), caller, call->fn, PASS_ARGS);
+}
+
+void go_entry(void);
+void (*const goro_go_entry)(void) = go_entry;
+
 #undef ARGS
 #undef PASS_ARGS
 

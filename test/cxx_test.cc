@@ -348,6 +348,28 @@ GO_TEST(an_exception_passes_through_several_calls)
 	goro_once_do(&inner, throw_number, &n);
 }
 
+/* ------------------------------------------------------------------ arguments */
+
+static volatile int high_byte = 0x100;
+alignas(256) static char aligned;
+static char *volatile low_byte_is_zero = &aligned;
+
+static void take_converted(bool a, bool b, signed char c, long d)
+{
+	CHECK_EQ(static_cast<int>(a), 1);
+	CHECK_EQ(static_cast<int>(b), 1);
+	CHECK_EQ(c, 0);
+	CHECK_EQ(d, 0x100);
+	goro_waitgroup_done(&all);
+}
+
+GO_TEST(arguments_of_go_are_converted_as_in_a_call)
+{
+	goro_waitgroup_add(&all, 1);
+	go(take_converted, high_byte, low_byte_is_zero, high_byte, high_byte);
+	goro_waitgroup_wait(&all);
+}
+
 /* --------------------------------------------------------- exceptions uncaught */
 
 static void throw_error(void *)

@@ -158,6 +158,95 @@ GO_TEST(a_function_pointer_can_be_started)
 	wait_for(2);
 }
 
+/* In a register a bool is a byte: with these it must not be that of what it comes from. */
+static volatile int high_byte = 0x100, wide = 0x12345678;
+static _Alignas(256) char aligned;
+static char *volatile low_byte_is_zero = &aligned;
+
+static void take_bool(bool a)
+{
+	CHECK_EQ((int)a, 1);
+	finish();
+}
+
+static void take_converted(bool a, signed char b, unsigned short c, long d, enum colour e, bool f)
+{
+	CHECK_EQ((int)a, 1);
+	CHECK_EQ(b, 0x78);
+	CHECK_EQ(c, 0x5678);
+	CHECK_EQ(d, 0x12345678);
+	CHECK_EQ(e, RED);
+	CHECK_EQ((int)f, 1);
+	finish();
+}
+
+static __attribute__((noreturn)) void take_and_exit(long a)
+{
+	CHECK_EQ(a, -1);
+	finish();
+	goro_goexit();
+}
+
+struct two_words { long a, b; };
+
+static struct two_words return_two_words(bool a)
+{
+	CHECK_EQ((int)a, 1);
+	finish();
+	return (struct two_words){ 1, 2 };
+}
+
+GO_TEST(arguments_are_converted_as_in_a_call)
+{
+	void (*take)(bool) = take_bool;
+
+	done = goro_chan_of(char, 0);
+	CHECK_EQ(go(take_bool, high_byte), 0);
+	CHECK_EQ(go(take_bool, low_byte_is_zero), 0);
+	CHECK_EQ(go(take, high_byte), 0);
+	CHECK_EQ(go(take_converted, low_byte_is_zero, wide, wide, wide, RED, high_byte), 0);
+	CHECK_EQ(go(take_and_exit, -1), 0);
+	CHECK_EQ(go(return_two_words, high_byte), 0);
+	wait_for(6);
+	goro_chan_unref(done);
+}
+
+static void know_the_caller(bool a, uintptr_t begin)
+{
+	uintptr_t from = (uintptr_t)m_self()->curg->created_at;
+
+	(void)a;
+	CHECK(from > begin && from - begin < 4096);
+	finish();
+}
+
+/* What go compiles to calls the runtime in two ways. */
+static __attribute__((noinline)) void start_both_ways(void)
+{
+	CHECK_EQ(go(know_the_caller, (bool)true, (uintptr_t)start_both_ways), 0);
+	CHECK_EQ(go(know_the_caller, high_byte, (uintptr_t)start_both_ways), 0);
+}
+
+GO_TEST(a_goroutine_knows_where_it_was_started)
+{
+	done = goro_chan_of(char, 0);
+	start_both_ways();
+	wait_for(2);
+	goro_chan_unref(done);
+}
+
+static int evaluated;
+
+GO_TEST(arguments_are_evaluated_once)
+{
+	done = goro_chan_of(char, 0);
+	CHECK_EQ(go(take_bool, (evaluated++, high_byte)), 0);
+	CHECK_EQ(go(take_1, (evaluated++, -7)), 0);
+	CHECK_EQ(evaluated, 2);
+	wait_for(2);
+	goro_chan_unref(done);
+}
+
 /* --------------------------------------------------------------------- copy */
 
 static unsigned char pattern(size_t i)

@@ -18,6 +18,20 @@ void real(double x);
 void single(float x);
 void whole(struct pair p);
 void pointer(int *p);
+void flag(bool x);
+void flags(void *a, bool b, long c, char d);
+void named_real(const char *a, double b);
+void reals(double a, double b);
+void pair_real(const struct pair *a, double b);
+__attribute__((noreturn)) void forever(long a);
+__attribute__((warn_unused_result)) int used(bool a);
+struct big { long a, b, c; };
+struct big big(void);
+struct big big_of(int a);
+long double extended(int a);
+__extension__ typedef __int128 int128;
+void whole128(int128 a);
+void named128(const char *a, int128 b);
 '
 
 # compile SNIPPET COMPILER FLAGS...
@@ -60,6 +74,10 @@ all_good=(
 	'for (int i = 0; i < 10; i++) go(one, i);'
 	'if (argc) go(none); else go(none);'
 	'return argc > 1 ? go(none) : go(one, 2);'
+	'go(flag, argc); go(flag, argv); go(flag, 0x100); go(flags, argv, argc, argc, 300 - argc);'
+	'go(forever, 1); go(forever, 1L); go(used, argc); go(one, go(none));'
+	'struct { unsigned b : 3; void (*f)(bool); } s = { 1, flag }; go(one, s.b); go(s.f, s.b);'
+	'const volatile int c = 1; go(one, c); go(two, 0, c); go(pointer, 0); go(pointer, NULL); go(flag, c);'
 )
 all_bad=(
 	'go(one, 1.5);'
@@ -82,7 +100,30 @@ all_bad=(
 	'go(pointer, argc);'
 	'go(undeclared);'
 	'go(argc);'
+	'go(real, 1);'
+	'go(single, argc);'
+	'go(named_real, "text", 1);'
+	'struct pair p; go(pair_real, &p, argc);'
+	'go(reals, 1, 2);'
+	'go(big);'
+	'go(big_of, 1);'
+	'go(extended, 1);'
+	'int128 x = 1; go(one, x);'
+	'int128 x = 1; go(whole128, x);'
+	'go(whole128, 1);'
+	'go(named128, "text", 1);'
 )
+# .. of which the message says whose it is.
+named='go(real, 1);|go(single, argc);|go(named_real|go(pair_real|go(reals|go(big|go(extended|128'
+
+# says_go SNIPPET COMPILER FLAGS...
+says_go()
+{
+	! compile "$@" && grep -q 'error: static assertion failed.*go():' "$work/log" && return
+	grep -qE 'error: static.assert(ion)? failed.*go\(\):|error: .*go\(\):' "$work/log" && return
+	echo "does not say that go() is meant: $*"
+	failed=1
+}
 
 # All the good ones at once: few compilations, and the log names the line.
 check_good()
@@ -108,6 +149,7 @@ check_bad()
 	"$@" -I"$SOURCE_DIR/include" -fsyntax-only "$work/snippet.c" 2>"$work/log"
 	for i in "${!all_bad[@]}"; do
 		grep -qE "^bad$i:6:.*(error: |in expansion of macro)" "$work/log" || left+=("${all_bad[i]}")
+		[[ ! ${all_bad[i]} =~ $named ]] || says_go "${all_bad[i]}" "$@"
 	done
 	for snippet in "${left[@]}"; do bad "$snippet" "$@"; done
 }
@@ -117,7 +159,7 @@ ran=0
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
 	ran=1
-	for std in c11 gnu11 c17; do check_good $cc -x c -std=$std $strict; done
+	for std in c11 gnu11 c17; do check_good $cc -x c -std=$std $strict -Wshadow -Wstrict-prototypes; done
 	everything=-fmax-errors=0
 	[ $cc != clang ] || everything=-ferror-limit=0
 	check_bad $cc -x c -std=c11 $strict $everything
