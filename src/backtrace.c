@@ -36,6 +36,7 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 {
 	uintptr_t sp = regs->reg[UNWIND_SP];
 	uintptr_t lo = sp & ~(uintptr_t)15, hi;
+	bool begins = false;
 
 	/* relaxed: backtrace_asleep looks at one that may have woken and ended meanwhile. Its
 	 * stack stays readable, and what is found there is not used. */
@@ -44,9 +45,11 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 
 	if (gp && inside(sp, g_lo, g_hi)) {
 		hi = (uintptr_t)g_hi;
+		begins = !gp->is_foreign;
 	} else if (gp && !gp->is_foreign && inside(sp, g_lo - OVERFLOW_BYTES, g_lo)) {
 		lo = (uintptr_t)g_lo;	/* overflowed: below is the guard */
 		hi = (uintptr_t)g_hi;
+		begins = true;
 	} else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi)) {
 		hi = (uintptr_t)mp->thread_stack_hi;
 	} else if (mp && inside(sp, mp->signal_stack,
@@ -55,8 +58,10 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 	} else {	/* a stack of somebody else's making: the page is there */
 		hi = (sp | (os_page_bytes - 1)) + 1;
 	}
-	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX);
-	bt->in_call = mp && load_relaxed(&mp->state) == M_RUNTIME;
+	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX - begins);
+	if (begins)
+		bt->pc[bt->n++] = (uintptr_t)gp->fn + 1;
+	bt->from = mp && load_relaxed(&mp->state) == M_RUNTIME ? FRAMES_RUNTIME : FRAMES_USER;
 }
 
 __attribute__((noinline)) void backtrace_here(struct backtrace *bt)
@@ -66,7 +71,7 @@ __attribute__((noinline)) void backtrace_here(struct backtrace *bt)
 
 	unwind_regs_here(&regs);
 	backtrace_regs(bt, &regs, mp ? mp->curg : NULL, mp);
-	bt->in_call = true;
+	bt->from = FRAMES_RUNTIME;
 }
 
 void backtrace_parked(struct backtrace *bt, const struct g *gp)
@@ -76,12 +81,12 @@ void backtrace_parked(struct backtrace *bt, const struct g *gp)
 	if (gp->context.pc == (void *)context_entry) {
 		bt->pc[0] = (uintptr_t)gp->fn;	/* has not run yet: it will begin there */
 		bt->n = 1;
-		bt->in_call = false;
+		bt->from = FRAMES_USER;
 		return;
 	}
 	context_regs(&regs, &gp->context);
 	backtrace_regs(bt, &regs, gp, NULL);
-	bt->in_call = true;
+	bt->from = FRAMES_RUNTIME;
 }
 
 /* ------------------------------------------------------- another thread's */
@@ -187,7 +192,7 @@ static bool backtrace_stopped(struct backtrace *bt, struct m *mp, const struct g
 		return false;
 	unwind_regs_from_ucontext(&regs, stopped_at);
 	backtrace_regs(bt, &regs, gp, mp);
-	bt->in_call = false;	/* its handler is in the runtime, and it was not */
+	bt->from = FRAMES_USER;	/* its handler is in the runtime, and it was not */
 	return true;
 }
 

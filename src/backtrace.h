@@ -15,10 +15,19 @@ struct m;
 
 #define BACKTRACE_MAX 100	/* frames kept, as Go's tracebacks */
 
+/* Which frames of a stack are the program's depends on where the walk began. See frame.h. */
+enum frames {
+	FRAMES_ALL,		/* of whatever is there */
+	FRAMES_USER,		/* in user code, where goro's calls do much of their work, too */
+	FRAMES_RUNTIME,		/* in the runtime, which the program has called */
+};
+
 struct backtrace {
 	size_t n;
-	bool in_call;			/* the innermost are the runtime's, which the program called */
-	uintptr_t pc[BACKTRACE_MAX];	/* pc[0] exact, the others return addresses */
+	enum frames from;
+	/* pc[0] is exact, the others are return addresses. The last one of a goroutine's stack is
+	 * that of its function, plus one: that may have left by a tail call. */
+	uintptr_t pc[BACKTRACE_MAX];
 };
 
 /* Of the calling goroutine or thread. */

@@ -83,7 +83,7 @@ static void report(uintptr_t pc)
 	}
 	print_str(&pr, " ended by an uncaught C++ exception\n");
 	backtrace_here(&bt);
-	bt.in_call = false;
+	bt.from = FRAMES_ALL;
 	begin_at(&bt, pc);
 	dump_culprit(&pr, gp, &bt);
 }

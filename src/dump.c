@@ -7,10 +7,7 @@
  *	created by start in goroutine 1
  *		/home/me/prog.c:31 +0x4f
  *
- * Frames of the runtime itself are left out: those a goroutine parked in, above
- * the call of the program's (the innermost frame shown is the goro_ function
- * that was called), and those it started in. What runs in user code is shown from
- * its innermost frame, since a goro_ function in its trace, goro_try, may have called it.
+ * Frames of the runtime itself are left out: see frame.h.
  *
  * goro_dump stops the world, notes the frames of every goroutine (addresses
  * only, in memory of the runtime's own), lets the world go on, and prints then.
@@ -48,27 +45,6 @@ void dump_init(void)
 
 /* ------------------------------------------------------------------ frames */
 
-/* The frames [*first, *end) are the program's. */
-static void program_frames(const struct backtrace *bt, size_t *first, size_t *end)
-{
-	struct symbol sym;
-
-	*first = 0;
-	*end = bt->n;
-	for (size_t i = 0; bt->in_call && i < bt->n && i < FRAMES_OF_RUNTIME; i++)
-		if (symbol_find(bt->pc[i] - (i > 0), &sym) && frame_is_api(&sym)) {
-			*first = i;
-			break;
-		}
-	while (*end > *first + 1) {
-		uintptr_t pc = bt->pc[*end - 1] - 1;
-
-		if (!symbol_find(pc, &sym) || !frame_is_beginning(pc, &sym))
-			break;
-		--*end;
-	}
-}
-
 static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t pc)
 {
 	print_str(pr, "\n\t");
@@ -91,20 +67,21 @@ static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t 
 static void print_function(struct printer *pr, const struct symbol *sym)
 {
 	if (sym->function[0])
-		print_bytes(pr, sym->function, frame_name_length(sym));
+		print_str(pr, sym->function);
 	else
 		print_str(pr, "?");
 }
 
-static void print_frame(struct printer *pr, uintptr_t pc, bool exact)
+/* Of a call, where it returns to is printed. */
+static void print_frame(struct printer *pr, uintptr_t address, bool exact)
 {
 	struct symbol sym = { .function = "" };
 
-	symbol_find(pc - !exact, &sym);
+	symbol_find(address, &sym);
 	print_function(pr, &sym);
 	print_str(pr, "(...)");
 	sym.offset += !exact;
-	print_place(pr, &sym, pc);
+	print_place(pr, &sym, address + !exact);
 }
 
 /* ------------------------------------------------------------- a goroutine */
@@ -199,28 +176,36 @@ static void print_created_by(struct printer *pr, const struct head *h)
 	print_place(pr, &sym, h->created_at);
 }
 
-static void print_frames(struct printer *pr, const struct backtrace *bt, size_t first, size_t end)
+static void print_elided(struct printer *pr, const struct backtrace *bt)
 {
-	for (size_t i = first; i < end; i++)
-		print_frame(pr, bt->pc[i], i == 0);
 	if (bt->n == BACKTRACE_MAX)
 		print_str(pr, "...additional frames elided...\n");
 }
 
 void dump_frames(struct printer *pr, const struct backtrace *bt)
 {
-	print_frames(pr, bt, 0, bt->n);
+	for (size_t i = 0; i < bt->n; i++)
+		print_frame(pr, bt->pc[i] - (i > 0), i == 0);
+	print_elided(pr, bt);
+}
+
+/* The innermost is exact only if none inside it was left out. */
+static void print_program_frames(struct printer *pr, const struct backtrace *bt)
+{
+	uintptr_t address[BACKTRACE_MAX];
+	size_t n = frame_program(bt->pc, bt->n, bt->from, frame_of_address, NULL, address);
+
+	for (size_t i = 0; i < n; i++)
+		print_frame(pr, address[i], i == 0 && address[0] == bt->pc[0]);
+	print_elided(pr, bt);
 }
 
 static void print_goroutine(struct printer *pr, const struct head *h, const struct backtrace *bt)
 {
-	size_t first, end;
-
 	print_header(pr, h);
 	if (bt->n == 0)
 		print_str(pr, "\tgoroutine running on other thread; stack unavailable\n");
-	program_frames(bt, &first, &end);
-	print_frames(pr, bt, first, end);
+	print_program_frames(pr, bt);
 	print_created_by(pr, h);
 }
 
@@ -308,7 +293,7 @@ struct noted {
 	size_t bytes;		/* of this record */
 	struct head head;
 	size_t n;
-	bool in_call;
+	enum frames from;
 	uintptr_t pc[];
 };
 
@@ -344,7 +329,7 @@ static void note_trace(struct dump_list *l, const struct g *gp, const struct bac
 		return;
 	head_of(&r->head, gp);
 	r->n = bt->n;
-	r->in_call = bt->in_call;
+	r->from = bt->from;
 	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
 }
 
@@ -386,7 +371,7 @@ void dump_print(struct dump_list *l, FILE *out)
 			struct noted *r = (struct noted *)(c->data + at);
 
 			bt.n = r->n;
-			bt.in_call = r->in_call;
+			bt.from = r->from;
 			memcpy(bt.pc, r->pc, r->n * sizeof *r->pc);
 			print_goroutine(&pr, &r->head, &bt);
 			print_str(&pr, "\n");

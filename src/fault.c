@@ -149,6 +149,8 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	print_flush(&pr);
 	if (dump_level != DUMP_NONE && !evacuate_is_server()) {
 		backtrace_regs(&bt, &regs, gp, mp);
+		if (bt.from == FRAMES_USER)
+			bt.from = FRAMES_ALL;	/* where exactly it was is what is asked */
 		if (!overflow)
 			print_str(&pr, "\n");
 		if (gp)

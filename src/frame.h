@@ -1,44 +1,37 @@
 /*
- * frame.h - which frames of a goroutine's trace are the program's.
+ * frame.h - which frames of a goroutine's trace are the program's. Defined in frame.c.
  *
- * Frames of the runtime itself are left out of what people read: those a goroutine
- * waits in, above the call of the program's (the innermost frame shown is the goro_
- * function that was called), and those it started in.
+ * Frames of the runtime itself are left out of what people read:
+ *
+ *	the innermost	those in which the runtime works for the program: the innermost frame shown
+ *			is the goro_ function that the program called
+ *	the outermost	those that every goroutine begins in: the outermost frame shown is the
+ *			function that the goroutine was started with, also if that has left by a
+ *			tail call
  */
 #ifndef GORO_FRAME_H
 #define GORO_FRAME_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "context.h"
-#include "g.h"
-#include "run.h"
+#include "backtrace.h"
 #include "symbol.h"
 
-/* How far in the function that the program called can be: the runtime is not deeper. */
-#define FRAMES_OF_RUNTIME 16
+/* What is known of a frame. */
+struct frame {
+	uint64_t function;	/* the same number: the same name; 0: unknown */
+	bool is_api;		/* a function of ours that the program calls */
+	bool calls_back;	/* .. and that calls a function of the program's */
+	bool is_beginning;	/* a function of ours that goroutines begin in */
+	bool is_first;		/* the address is a function's first */
+};
 
-/* A function of ours that the program calls. */
-static inline bool frame_is_api(const struct symbol *sym)
-{
-	return strncmp(sym->function, "goro_", 5) == 0;
-}
+/* Describes the function at an address, for sym is what symbol_find says of it. */
+struct frame frame_of_symbol(uintptr_t address, const struct symbol *sym);
+/* The same for any address: the usual look. */
+struct frame frame_of_address(void *unused, uintptr_t address);
 
-/* One that every goroutine begins with. pc: what sym describes. */
-static inline bool frame_is_beginning(uintptr_t pc, const struct symbol *sym)
-{
-	uintptr_t start = pc - sym->offset;
-
-	return start == (uintptr_t)g_start || start == (uintptr_t)run_main ||
-	       start == (uintptr_t)context_entry;
-}
-
-/* Without what compilers append to the names of clones (".isra.0"). */
-static inline size_t frame_name_length(const struct symbol *sym)
-{
-	return strcspn(sym->function, ".");
-}
+/* The addresses of a stack that a reader is to see, to out: of instructions, calls among them,
+ * and not of where they return to. How many, and no more than n. look describes an address. */
+size_t frame_program(const uintptr_t *pc, size_t n, enum frames from,
+                     struct frame (*look)(void *arg, uintptr_t address), void *arg, uintptr_t *out);
 
 #endif

@@ -551,6 +551,8 @@ __attribute__((used)) struct m *g_start(struct m *mp)
 	struct g *gp = mp->curg;
 
 	CXX_PERSONALITY(cxx_no_way_out);
+	/* A frame pointer of its own, so that chains of those end here (context_make). */
+	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 	sched_arrive(mp);
 	rt_exit(mp);
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);

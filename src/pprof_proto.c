@@ -272,11 +272,11 @@ static void put_mappings(struct pprof *b)
 /* ----------------------------------------------- locations and functions */
 
 /* What is known of an address. */
-struct frame {
+struct place {
 	uint64_t name, file;	/* strings */
 	uint64_t mapping;
 	int line;
-	bool is_api, is_beginning;
+	struct frame frame;
 	bool is_put;		/* as a location */
 };
 
@@ -299,7 +299,7 @@ static uint64_t function(struct pprof *b, uint64_t name, uint64_t file)
 	return id;
 }
 
-static void put_location(struct pprof *b, uint64_t id, uintptr_t address, const struct frame *f)
+static void put_location(struct pprof *b, uint64_t id, uintptr_t address, const struct place *f)
 {
 	uint64_t function_id = f->name ? function(b, f->name, f->file) : 0;
 	struct mapping *m = (struct mapping *)b->mappings.at + f->mapping - 1;
@@ -321,18 +321,17 @@ static void put_location(struct pprof *b, uint64_t id, uintptr_t address, const 
 	}
 }
 
-static struct frame describe(struct pprof *b, uintptr_t address)
+static struct place describe(struct pprof *b, uintptr_t address)
 {
 	struct symbol sym = { .function = "" };
 
 	symbol_find(address, &sym);
-	return (struct frame){
-		.name = string_n(b, sym.function, frame_name_length(&sym)),
+	return (struct place){
+		.name = string(b, sym.function),
 		.file = string(b, sym.file),
 		.mapping = mapping_of(b, address),
 		.line = sym.line,
-		.is_api = frame_is_api(&sym),
-		.is_beginning = frame_is_beginning(address, &sym),
+		.frame = frame_of_symbol(address, &sym),
 	};
 }
 
@@ -341,50 +340,35 @@ static uint64_t location(struct pprof *b, uintptr_t address)
 {
 	bool fresh;
 	uint64_t id = set_number(&b->locations, &address, sizeof address, &fresh) + UINT64_C(1);
-	struct frame f;
+	struct place f;
 
 	if (fresh) {
 		f = describe(b, address);
-		bytes_add(&b->frames, &f, sizeof f);
+		bytes_add(&b->places, &f, sizeof f);
 	}
 	return id;
 }
 
 /* False: there was no memory for it. */
-static bool frame_of(const struct pprof *b, uint64_t id, struct frame **f)
+static bool place_of(const struct pprof *b, uint64_t id, struct place **f)
 {
-	*f = (struct frame *)b->frames.at + id - 1;
-	return id <= b->frames.n / sizeof **f;
+	*f = (struct place *)b->places.at + id - 1;
+	return id <= b->places.n / sizeof **f;
 }
 
 /* ---------------------------------------------------------------- samples */
 
-static bool is_api(struct pprof *b, uintptr_t address)
+static struct frame look(void *arg, uintptr_t address)
 {
-	struct frame *f;
+	struct pprof *b = arg;
+	struct place *p;
 
-	return frame_of(b, location(b, address), &f) && f->is_api;
-}
-
-static bool is_beginning(struct pprof *b, uintptr_t address)
-{
-	struct frame *f;
-
-	return frame_of(b, location(b, address), &f) && f->is_beginning;
+	return place_of(b, location(b, address), &p) ? p->frame : (struct frame){ .function = 0 };
 }
 
 size_t pprof_trim(struct pprof *b, const struct profile_record *r, uintptr_t *address)
 {
-	size_t first = 0, end = r->n;
-
-	for (size_t i = 0; r->in_call && i < r->n && i < FRAMES_OF_RUNTIME && first == 0; i++)
-		if (is_api(b, r->pc[i] - (i > 0)))
-			first = i;
-	while (end > first + 1 && is_beginning(b, r->pc[end - 1] - 1))
-		end--;
-	for (size_t i = first; i < end; i++)
-		address[i - first] = r->pc[i] - (i > 0);
-	return end - first;
+	return frame_program(r->pc, r->n, r->from, look, b, address);
 }
 
 static void put_label(struct pprof *b, const char *key, const char *text, uint64_t number)
@@ -422,11 +406,11 @@ static void put_sample(struct pprof *b, const uint64_t *id, size_t n, const int6
 void pprof_sample(struct pprof *b, const struct profile_record *r, const int64_t *value)
 {
 	uint64_t id[BACKTRACE_MAX];
-	struct frame *f;
+	struct place *f;
 
 	for (size_t i = 0; i < r->n; i++) {
 		id[i] = location(b, r->pc[i]);
-		if (frame_of(b, id[i], &f) && !f->is_put) {
+		if (place_of(b, id[i], &f) && !f->is_put) {
 			f->is_put = true;
 			put_location(b, id[i], r->pc[i], f);
 		}
@@ -436,7 +420,7 @@ void pprof_sample(struct pprof *b, const struct profile_record *r, const int64_t
 
 void pprof_sample_named(struct pprof *b, const char *name, const int64_t *value)
 {
-	struct frame f = { .name = string(b, name) };
+	struct place f = { .name = string(b, name) };
 	bool fresh;
 	uint64_t id;
 
@@ -444,7 +428,7 @@ void pprof_sample_named(struct pprof *b, const char *name, const int64_t *value)
 		return;
 	/* No code has this address. */
 	id = set_number(&b->locations, name, strlen(name), &fresh) + UINT64_C(1);
-	bytes_add(&b->frames, &f, sizeof f);
+	bytes_add(&b->places, &f, sizeof f);
 	put_location(b, id, 0, &f);
 	put_sample(b, &id, 1, value, "", 0);
 }
@@ -487,7 +471,7 @@ static bool has_failed(const struct pprof *b)
 	for (int i = 0; i < PPROF_LEVELS; i++)
 		if (b->level[i].failed)
 			return true;
-	return b->mappings.failed || b->frames.failed || set_failed(&b->strings) ||
+	return b->mappings.failed || b->places.failed || set_failed(&b->strings) ||
 	       set_failed(&b->locations) || set_failed(&b->functions);
 }
 
@@ -503,7 +487,7 @@ int pprof_end(struct pprof *b, struct bytes *out)
 	for (int i = 0; i < PPROF_LEVELS; i++)
 		bytes_free(&b->level[i]);
 	bytes_free(&b->mappings);
-	bytes_free(&b->frames);
+	bytes_free(&b->places);
 	set_free(&b->strings);
 	set_free(&b->locations);
 	set_free(&b->functions);

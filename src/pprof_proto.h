@@ -36,7 +36,7 @@ struct pprof {
 	int depth;
 	struct pprof_set strings, locations, functions;
 	struct bytes mappings;	/* struct mapping */
-	struct bytes frames;	/* struct frame, of each of the locations */
+	struct bytes places;	/* struct place, of each of the locations */
 	int types;
 };
 

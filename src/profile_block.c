@@ -49,7 +49,7 @@ static struct events {
 static __attribute__((noinline)) void count(struct events *e, double events, int64_t ns)
 {
 	struct backtrace bt;
-	struct profile_key key = { .pc = bt.pc, .in_call = true };
+	struct profile_key key = { .pc = bt.pc, .from = FRAMES_RUNTIME };
 
 	backtrace_here(&bt);
 	key.n = bt.n;

@@ -32,7 +32,7 @@ static TOOL_RACY void name_of(char *name, const struct g *gp)
 static void add(struct gathering *t, const struct g *gp, const struct backtrace *bt)
 {
 	char name[G_NAME_BYTES];
-	struct profile_key key = { .pc = bt->pc, .n = bt->n, .name = name, .in_call = bt->in_call };
+	struct profile_key key = { .pc = bt->pc, .n = bt->n, .name = name, .from = bt->from };
 
 	name_of(name, gp);
 	profile_table_add(&t->table, &key, 1, 0);

@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static uint64_t hash_of(const struct profile_key *key)
 {
-	uint64_t h = mix(key->n, key->id * 2 + key->in_call);
+	uint64_t h = mix(key->n, key->id * 4 + key->from);
 
 	for (size_t i = 0; i < key->n; i++)
 		h = mix(h, key->pc[i]);
@@ -42,7 +42,7 @@ static uint64_t hash_of(const struct profile_key *key)
 
 static bool is_of(const struct profile_record *r, uint64_t hash, const struct profile_key *key)
 {
-	return r->hash == hash && r->id == key->id && r->in_call == key->in_call &&
+	return r->hash == hash && r->id == key->id && r->from == key->from &&
 	       r->n == key->n && memcmp(r->pc, key->pc, key->n * sizeof *key->pc) == 0 &&
 	       strcmp(r->name, key->name ? key->name : "") == 0;
 }
@@ -80,7 +80,7 @@ static struct profile_record *record_make(struct profile_table *t, uint64_t hash
 	if (!r)
 		return NULL;
 	*r = (struct profile_record){
-		.next = *bucket, .hash = hash, .id = key->id, .in_call = key->in_call,
+		.next = *bucket, .hash = hash, .id = key->id, .from = key->from,
 		.n = (uint32_t)key->n,
 	};
 	if (key->name)
@@ -128,7 +128,7 @@ void profile_table_each(const struct profile_table *t,
 static void copy_one(const struct profile_record *r, void *arg)
 {
 	struct profile_key key = {
-		.pc = r->pc, .n = r->n, .name = r->name, .id = r->id, .in_call = r->in_call,
+		.pc = r->pc, .n = r->n, .name = r->name, .id = r->id, .from = r->from,
 	};
 
 	profile_table_add(arg, &key, r->count, r->total);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backtrace.h"
 #include "types.h"
 
 /* What records are told apart by. */
@@ -16,7 +17,7 @@ struct profile_key {
 	size_t n;
 	const char *name;	/* of the goroutine, or NULL; shorter than G_NAME_BYTES */
 	uint64_t id;		/* of the goroutine; 0: of any */
-	bool in_call;		/* the innermost frames are a goro_ call's */
+	enum frames from;
 };
 
 struct profile_record {
@@ -26,7 +27,7 @@ struct profile_record {
 	int64_t total;		/* of what is measured at each, if anything */
 	uint64_t id;
 	char name[G_NAME_BYTES];
-	bool in_call;
+	enum frames from;
 	uint32_t n;
 	uintptr_t pc[];
 };

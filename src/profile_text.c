@@ -36,39 +36,13 @@ static int longest_first(const void *a, const void *b)
 	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
 }
 
-/* What a frame's address names is before it, except where it stands now. */
-static uintptr_t address_of(const struct profile_record *r, uint32_t i)
-{
-	return r->pc[i] - (i > 0);
-}
-
-/* The frames [*first, *end) are the program's. */
-static void program_frames(const struct profile_record *r, uint32_t *first, uint32_t *end)
-{
-	struct symbol sym;
-
-	*first = 0;
-	*end = r->n;
-	for (uint32_t i = 0; r->in_call && i < r->n && i < FRAMES_OF_RUNTIME; i++)
-		if (symbol_find(address_of(r, i), &sym) && frame_is_api(&sym)) {
-			*first = i;
-			break;
-		}
-	while (*end > *first + 1 && symbol_find(address_of(r, *end - 1), &sym) &&
-	       frame_is_beginning(address_of(r, *end - 1), &sym))
-		--*end;
-}
-
 /* What is left of the stacks, as addresses of instructions: some have become the same. */
 static void trim(const struct profile_record *r, void *arg)
 {
 	uintptr_t address[BACKTRACE_MAX];
 	struct profile_key key = { .pc = address, .name = r->name, .id = r->id };
-	uint32_t first, end;
 
-	program_frames(r, &first, &end);
-	for (uint32_t i = first; i < end && key.n < BACKTRACE_MAX; i++)
-		address[key.n++] = address_of(r, i);
+	key.n = frame_program(r->pc, r->n, r->from, frame_of_address, NULL, address);
 	profile_table_add(arg, &key, r->count, r->total);
 }
 
@@ -77,9 +51,8 @@ static void put_frame(FILE *out, uintptr_t pc)
 	struct symbol sym = { .function = "" };
 
 	symbol_find(pc, &sym);
-	fprintf(out, "#\t%#zx\t%.*s+%#zx", (size_t)pc,
-	        sym.function[0] ? (int)frame_name_length(&sym) : 1,
-	        sym.function[0] ? sym.function : "?", (size_t)sym.offset);
+	fprintf(out, "#\t%#zx\t%s+%#zx", (size_t)pc, sym.function[0] ? sym.function : "?",
+	        (size_t)sym.offset);
 	if (sym.file[0])
 		fprintf(out, "\t%s:%d", sym.file, (int)sym.line);
 	else if (sym.module[0])

@@ -18,6 +18,7 @@
 #include <elf.h>
 #include <errno.h>
 
+#include "demangle.h"
 #include "dwarf_line.h"
 #include "elf_file.h"
 #include "module.h"
@@ -99,13 +100,18 @@ static bool find_in_table(const struct elf_file *f, const struct elf_section *ta
 					       elf_section_holds(f, best->sym.st_shndx, addr)));
 }
 
-/* Names in the full table may carry a version: read@@GLIBC_2.2.5. */
+/* Names in the full table may carry a version, read@@GLIBC_2.2.5, and those of a compiler's
+ * clones what it was made by, find.isra.0. */
 static void set_function(struct symbol *out, const struct candidate *c, uint64_t addr)
 {
-	struct text t = text_make(out->function, sizeof(out->function));
+	size_t n = strcspn(c->name, "@.");
+	struct text t;
 
-	text_add_bytes(&t, c->name, strcspn(c->name, "@"));
 	out->offset = addr - c->sym.st_value;
+	if (demangle(c->name, n, out->function, sizeof(out->function)))
+		return;
+	t = text_make(out->function, sizeof(out->function));
+	text_add_bytes(&t, c->name, n);
 }
 
 static bool find_function(const struct elf_file *f, const char *table_name, uint64_t addr,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct symbol {
-	char function[256];	/* "" if unknown */
+	char function[256];	/* "" if unknown; of C++ as demangle.h shows it */
 	uintptr_t offset;	/* of pc in the function or, if that is unknown, in the module */
 	char file[512];		/* absolute path as compiled, "" if unknown */
 	int line;		/* 0 if unknown */

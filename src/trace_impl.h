@@ -120,15 +120,9 @@ void trace_texts_put(void);		/* a generation begins */
 
 /* ----------------------------------------------------------- trace_stack.c */
 
-enum trace_stack_flags {
-	STACK_IN_RUNTIME = 1,	/* taken in a call of the runtime's */
-	STACK_STARTED = 2,	/* the last is where the goroutine began, which may have
-				 * left by a tail call: readers name it by that */
-};
-
 /* What a table of stacks holds: */
 struct trace_stack {
-	uintptr_t flags;	/* enum trace_stack_flags */
+	uintptr_t from;			/* enum frames */
 	uintptr_t pc[TRACE_FRAMES_MAX];	/* as struct backtrace has them */
 };
 

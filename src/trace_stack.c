@@ -192,7 +192,11 @@ static __attribute__((noinline, cold)) size_t walk_slowly(const struct unwind_re
 	size_t n;
 
 	backtrace_regs(&bt, regs, gp, mp);
-	n = bt.n < TRACE_FRAMES_MAX ? bt.n : TRACE_FRAMES_MAX;
+	n = bt.n;
+	if (gp && n > 1 && bt.pc[n - 1] == (uintptr_t)gp->fn + 1)
+		n--;	/* number_of_goroutine has it */
+	if (n > TRACE_FRAMES_MAX)
+		n = TRACE_FRAMES_MAX;
 	memcpy(pcs, bt.pc, n * sizeof *pcs);
 	return n;
 }
@@ -226,6 +230,26 @@ static uint64_t number(const struct trace_stack *s, size_t n)
 	                       offsetof(struct trace_stack, pc) + n * sizeof s->pc[0]);
 }
 
+static uintptr_t start_of(const struct g *gp)
+{
+	return (uintptr_t)(gp->fn == (void (*)(void))run_main ? run_main_fn(gp) : gp->fn);
+}
+
+/* Readers name a goroutine by its outermost frame: the function that it was started with, which
+ * may have left by a tail call. */
+static uint64_t number_of_goroutine(struct trace_stack *s, const struct unwind_regs *regs,
+                                    const struct g *gp, const struct m *mp)
+{
+	size_t n = walk(regs, gp, mp, s->pc);
+
+	if (gp->is_foreign)
+		return number(s, n);
+	if (n == TRACE_FRAMES_MAX)
+		n--;
+	s->pc[n++] = start_of(gp) + 1;
+	return number(s, n);
+}
+
 /* One that was stopped where it stood is told there, and not in the handler. */
 __attribute__((noinline)) uint64_t trace_stack_here(struct m *mp)
 {
@@ -235,22 +259,17 @@ __attribute__((noinline)) uint64_t trace_stack_here(struct m *mp)
 
 	if (!mp->curg)
 		return 0;	/* the scheduler: nobody's calls */
-	s.flags = stopped_at ? 0 : STACK_IN_RUNTIME;
+	s.from = stopped_at ? FRAMES_USER : FRAMES_RUNTIME;
 	if (stopped_at)
 		unwind_regs_from_ucontext(&regs, stopped_at);
 	else
 		unwind_regs_here(&regs);
-	return number(&s, walk(&regs, mp->curg, mp, s.pc));
-}
-
-static uintptr_t start_of(const struct g *gp)
-{
-	return (uintptr_t)(gp->fn == (void (*)(void))run_main ? run_main_fn(gp) : gp->fn);
+	return number_of_goroutine(&s, &regs, mp->curg, mp);
 }
 
 uint64_t trace_stack_start(const struct g *gp)
 {
-	struct trace_stack s = { .flags = 0, .pc = { start_of(gp) } };
+	struct trace_stack s = { .from = FRAMES_ALL, .pc = { start_of(gp) } };
 
 	return number(&s, 1);
 }
@@ -263,7 +282,6 @@ uint64_t trace_stack_of(struct g *gp)
 	const void *stopped_at = mp ? load_acquire(&mp->stopped_at) : NULL;
 	struct trace_stack s;
 	struct unwind_regs regs;
-	size_t n;
 
 	if (stopped_at)
 		unwind_regs_from_ucontext(&regs, stopped_at);
@@ -271,17 +289,13 @@ uint64_t trace_stack_of(struct g *gp)
 		context_regs(&regs, &gp->context);
 	else
 		return trace_stack_start(gp);
-	s.flags = mp ? STACK_STARTED : STACK_STARTED | STACK_IN_RUNTIME;
-	n = walk(&regs, gp, mp, s.pc);
-	if (n == TRACE_FRAMES_MAX)
-		n--;
-	s.pc[n++] = start_of(gp) + 1;
-	return number(&s, n);
+	s.from = mp ? FRAMES_USER : FRAMES_RUNTIME;
+	return number_of_goroutine(&s, &regs, gp, mp);
 }
 
 uint64_t trace_stack_pcs(const uintptr_t *pcs, size_t n)
 {
-	struct trace_stack s = { .flags = 0 };
+	struct trace_stack s = { .from = FRAMES_USER };
 
 	if (n > TRACE_FRAMES_MAX)
 		n = TRACE_FRAMES_MAX;

@@ -127,8 +127,7 @@ static uint8_t *section_room(struct section *s, size_t n)
 /* What an address is called. */
 struct place {
 	uintptr_t pc;		/* 0: no place */
-	bool is_api;		/* a function of goro.h */
-	bool is_beginning;	/* that all goroutines or threads begin with */
+	struct frame frame;
 	int line;
 	const char *function, *file;
 };
@@ -208,9 +207,9 @@ static void look_up(struct place *p, uintptr_t pc)
 	symbol_find(pc, &sym);
 	p->pc = pc;
 	p->line = sym.line;
-	p->is_api = frame_is_api(&sym);
-	p->is_beginning = frame_is_beginning(pc, &sym) || is_thread_beginning(sym.function);
-	p->function = sym.function[0] ? keep(sym.function, frame_name_length(&sym)) : "?";
+	p->frame = frame_of_symbol(pc, &sym);
+	p->frame.is_beginning |= is_thread_beginning(sym.function);
+	p->function = sym.function[0] ? keep(sym.function, strlen(sym.function)) : "?";
 	p->file = sym.file[0] ? keep(sym.file, strlen(sym.file))
 	                      : keep(sym.module, strlen(sym.module));
 }
@@ -232,28 +231,10 @@ static const struct place *place_of(uintptr_t pc)
 
 /* ------------------------------------------------------------------ stacks */
 
-/* Leaves out the frames of the runtime's at both ends: what is below the function that
- * the program called, and what every goroutine begins with. The first that is left; *n is
- * how many are up to the last. One that gave way before it called its function has none. */
-static size_t program_frames(const struct place **frame, uintptr_t *pc, uintptr_t flags, size_t *n)
+static struct frame look(void *unused, uintptr_t address)
 {
-	bool started = flags & STACK_STARTED;
-	size_t first = 0, end = *n - started, least = 1;
-
-	for (size_t i = 0; flags & STACK_IN_RUNTIME && i < end && i < FRAMES_OF_RUNTIME; i++)
-		if (frame[i]->is_api || frame[i]->is_beginning) {
-			first = i;
-			least = frame[i]->is_api;
-			break;
-		}
-	while (end > first + least && frame[end - 1]->is_beginning)
-		end--;
-	if (started && (end == first || strcmp(frame[end - 1]->function, frame[*n - 1]->function) != 0)) {
-		frame[end] = frame[*n - 1];
-		pc[end++] = pc[*n - 1];
-	}
-	*n = end;
-	return first;
+	(void)unused;
+	return place_of(address)->frame;
 }
 
 static uint64_t string_of(struct trace_table *strings, const char *s)
@@ -266,24 +247,24 @@ static uint64_t string_of(struct trace_table *strings, const char *s)
 static void write_stack(struct section *out, struct trace_table *strings,
                         const struct trace_entry *e)
 {
-	const struct place *frame[TRACE_FRAMES_MAX];
+	uintptr_t address[TRACE_FRAMES_MAX];
 	struct trace_stack s;
-	size_t n = (e->n - offsetof(struct trace_stack, pc)) / sizeof s.pc[0], first;
+	size_t n = (e->n - offsetof(struct trace_stack, pc)) / sizeof s.pc[0];
 	uint8_t *p;
 
 	memcpy(&s, e->data, e->n);
-	for (size_t i = 0; i < n; i++)
-		frame[i] = place_of(s.pc[i] - (i > 0));
-	first = program_frames(frame, s.pc, s.flags, &n);
-	p = section_room(out, 1 + 2 * 10 + (n - first) * 4 * 10);
+	n = frame_program(s.pc, n, (enum frames)s.from, look, NULL, address);
+	p = section_room(out, 1 + 2 * 10 + n * 4 * 10);
 	*p++ = EV_STACK;
 	p = trace_put_number(p, e->id);
-	p = trace_put_number(p, n - first);
-	for (size_t i = first; i < n; i++) {
-		p = trace_put_number(p, s.pc[i] - (i > 0));
-		p = trace_put_number(p, string_of(strings, frame[i]->function));
-		p = trace_put_number(p, string_of(strings, frame[i]->file));
-		p = trace_put_number(p, (uint64_t)frame[i]->line);
+	p = trace_put_number(p, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct place *place = place_of(address[i]);
+
+		p = trace_put_number(p, address[i]);
+		p = trace_put_number(p, string_of(strings, place->function));
+		p = trace_put_number(p, string_of(strings, place->file));
+		p = trace_put_number(p, (uint64_t)place->line);
 	}
 	out->used = (size_t)(p - out->data);
 }

@@ -12,6 +12,7 @@
 #include "backtrace.h"
 #include "os.h"
 #include "runtime.h"
+#include "tail_call.h"
 #include "test.h"
 
 static int counter;
@@ -241,7 +242,7 @@ TEST(one_that_stops_as_it_is_asked_shows_where)
 	SPIN_UNTIL(load_acquire(&m.tid));
 	CHECK(backtrace_thread(&bt, &m, NULL));
 	CHECK(bt.n >= 1);
-	CHECK(!bt.in_call);
+	CHECK_EQ(bt.from, FRAMES_USER);
 	CHECK(!load_relaxed(&m.backtrace_for));
 	store_relaxed(&stop, true);
 	pthread_join(t, NULL);
@@ -480,4 +481,48 @@ GO_TEST(dumps_at_once_under_load)
 		go(dump_often, &wg);
 	goro_waitgroup_wait(&wg);
 	load_stop();
+}
+
+/* Its function is gone from the stack. */
+GO_TEST(a_goroutine_shows_its_function_after_a_tail_call)
+{
+	goro_chan *c = goro_chan_make(0, 0);
+	const char *text;
+
+	go(leaves_for_good, c);
+	AWAIT(strstr(text = dump(), "[chan receive]"));
+	text = section(text, "[chan receive]");
+	CHECK_CONTAINS(text, "goro_chan_recv(...)\n");
+	CHECK_CONTAINS(text, "\nleaves_for_good(...)\n\t");
+	CHECK_EQ(times(text, "(...)"), 2);
+}
+
+/* Up from the caller's, in steps of this many at most. */
+__attribute__((noinline)) static void follow_frame_pointers(goro_waitgroup *wg)
+{
+	const uintptr_t *fp = __builtin_frame_address(0);
+	const struct g *gp = m_self()->curg;
+
+	for (int frames = 0; fp; frames++) {
+		const uintptr_t *next = (const uintptr_t *)fp[0];
+
+		CHECK((const char *)fp >= gp->stack_lo && (const char *)fp < gp->stack_hi);
+		CHECK(!next || next > fp);
+		CHECK(frames < 8);
+		fp = next;
+	}
+	goro_waitgroup_done(wg);
+}
+
+/* As perf walks it. */
+GO_TEST(frame_pointers_end_where_a_goroutine_begins)
+{
+	goro_waitgroup wg = { 0 };
+
+	for (int i = 0; i < 20; i++) {		/* on new stacks, and on ones used before */
+		goro_waitgroup_add(&wg, 5);
+		for (int k = 0; k < 5; k++)
+			go(follow_frame_pointers, &wg);
+		goro_waitgroup_wait(&wg);
+	}
 }

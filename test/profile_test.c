@@ -9,6 +9,7 @@
 
 #include "await.h"
 #include "pprof.h"
+#include "tail_call.h"
 
 static goro_chan *forever;
 static int waiting;
@@ -101,6 +102,18 @@ GO_TEST(goroutines_are_counted_by_stack_with_names_files_and_lines)
 		CHECK(m->has_functions);
 		CHECK(l->address >= m->start && l->address < m->limit);
 	}
+	pprof_free(p);
+}
+
+GO_TEST(a_function_that_left_by_a_tail_call_is_there)
+{
+	goro_chan *c = goro_chan_make(0, 0);
+	struct pprof_file *p;
+
+	for (int i = 0; i < 10; i++)
+		go(leaves_for_good, c);
+	p = take_when_waiting(10);
+	CHECK_EQ(pprof_sum(p, 0, "leaves_for_good"), 10);
 	pprof_free(p);
 }
 

@@ -38,6 +38,24 @@ NOINLINE int global_function(int n)
 	return n + 1;
 }
 
+/* As a C++ compiler calls it. */
+NOINLINE int cxx_function(int n) __asm__("_ZN6server6workerIiE3runERKS_");
+NOINLINE int cxx_function(int n)
+{
+	note_caller();
+	__asm__ volatile("" : "+r"(n));
+	return n + 1;
+}
+
+/* .. and a compiler one of its clones. */
+NOINLINE int clone_function(int n) __asm__("clone_function.isra.0");
+NOINLINE int clone_function(int n)
+{
+	note_caller();
+	__asm__ volatile("" : "+r"(n));
+	return n + 1;
+}
+
 static NOINLINE int static_function(int n, int *line)
 {
 	*line = __LINE__; note_caller();
@@ -50,6 +68,16 @@ static bool ends_with(const char *text, const char *end)
 	size_t n = strlen(text), m = strlen(end);
 
 	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+TEST(names_as_people_write_them)
+{
+	CHECK_EQ(cxx_function(1), 2);
+	CHECK(symbol_find(called_from, &s));
+	CHECK_STR(s.function, "server::worker<...>::run");
+	CHECK_EQ(clone_function(1), 2);
+	CHECK(symbol_find(called_from, &s));
+	CHECK_STR(s.function, "clone_function");
 }
 
 TEST(global_function_by_name)

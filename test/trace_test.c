@@ -897,6 +897,35 @@ GO_TEST_TIMEOUT(started_and_stopped_again_and_again, 120)
 	load_end();
 }
 
+/* Stopped wherever it was in them. */
+static void reads_on(int fd, goro_waitgroup *wg)
+{
+	static char buf[1 << 16];
+	int64_t end = goro_now() + 300 * GORO_MILLISECOND;
+
+	while (goro_now() < end)
+		CHECK(goro_read(fd, buf, sizeof buf) > 0);
+	goro_waitgroup_done(wg);
+}
+
+GO_TEST(calls_of_goro_hide_what_they_work_in)
+{
+	int zero = open("/dev/zero", O_RDONLY), fd = start();
+	goro_waitgroup wg = { 0 };
+	struct trace_reading *t;
+
+	goro_waitgroup_add(&wg, 8);
+	for (int i = 0; i < 8; i++)
+		go(reads_on, zero, &wg);
+	goro_waitgroup_wait(&wg);
+	t = stop(fd);
+	CHECK(trace_has(t->functions, "reads_on"));
+	CHECK(!trace_has(t->functions, "try_transfer"));
+	CHECK(!trace_has(t->functions, "io_repeat"));
+	trace_reading_free(t);
+	close(zero);
+}
+
 /* ------------------------------------------------------------- GORO_TRACE */
 
 SEEN static void traced_program(void)

@@ -1,0 +1,93 @@
+/*
+ * frame.c - which frames of a goroutine's trace are the program's.
+ *
+ * The function that a goroutine was started with stands at the end of its stack as its address
+ * plus one (backtrace.h). A return address never does: the call before it is longer than that.
+ *
+ * In user code a goro_ function may be far out, as goro_try is, with functions of the program's
+ * inside it. So only one that never calls the program hides what it works in.
+ */
+#include "frame.h"
+
+#include <string.h>
+
+#include "context.h"
+#include "g.h"
+#include "run.h"
+
+/* How far in the function that the program called can be: the runtime is not deeper. */
+#define FRAMES_OF_RUNTIME 16
+
+static uint64_t number_of(const char *name)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *s = name; *s; s++)
+		h = (h ^ (uint8_t)*s) * UINT64_C(0x100000001b3);
+	return *name ? h : 0;
+}
+
+static bool calls_program(const char *function)
+{
+	static const char *const names[] = {
+		"goro_try", "goro_blocking", "goro_once_do", "goro_run", "goro_goexit", "goro_panic",
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(function, names[i]) == 0)
+			return true;
+	return false;
+}
+
+struct frame frame_of_symbol(uintptr_t address, const struct symbol *sym)
+{
+	uintptr_t start = address - sym->offset;
+	bool is_api = strncmp(sym->function, "goro_", 5) == 0;
+
+	return (struct frame){
+		.function = number_of(sym->function),
+		.is_api = is_api,
+		.calls_back = is_api && calls_program(sym->function),
+		.is_beginning = start == (uintptr_t)g_start || start == (uintptr_t)run_main ||
+		                start == (uintptr_t)context_entry,
+		.is_first = sym->function[0] && sym->offset == 0,
+	};
+}
+
+struct frame frame_of_address(void *unused, uintptr_t address)
+{
+	struct symbol sym = { .function = "" };
+
+	(void)unused;
+	symbol_find(address, &sym);
+	return frame_of_symbol(address, &sym);
+}
+
+size_t frame_program(const uintptr_t *pc, size_t n, enum frames from,
+                     struct frame (*look)(void *arg, uintptr_t address), void *arg, uintptr_t *out)
+{
+	struct frame f, start = { .is_first = false };
+	size_t first = 0, end = n, count = 0;
+
+	if (n > 1)
+		start = look(arg, pc[n - 1] - 1);
+	if (start.is_first)
+		end--;
+	for (size_t i = 0; from != FRAMES_ALL && i < end && i < FRAMES_OF_RUNTIME; i++) {
+		f = look(arg, pc[i] - (i > 0));
+		if (f.is_api ? from == FRAMES_RUNTIME || !f.calls_back
+		             : from == FRAMES_RUNTIME && f.is_beginning) {
+			first = i;
+			break;
+		}
+	}
+	while (end > first + !start.is_first && look(arg, pc[end - 1] - (end > 1)).is_beginning)
+		end--;
+	for (size_t i = first; i < end; i++)
+		out[count++] = pc[i] - (i > 0);
+	if (!start.is_first || start.is_api || start.is_beginning ||
+	    (count > 0 && look(arg, out[count - 1]).function == start.function))
+		return count;
+	out[count++] = pc[n - 1] - 1;
+	return count;
+}
