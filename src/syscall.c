@@ -27,6 +27,12 @@
 #include "runtime.h"
 #include "trace.h"
 
+/* Between the two the P may be another thread's: what has used it meanwhile cannot go on. */
+static _Noreturn __attribute__((noinline, cold)) void fatal_within(void)
+{
+	fatal("goro call between goro_syscall_enter and goro_syscall_exit, or in goro_blocking");
+}
+
 /* In state RUNTIME, with a P. */
 static inline void leave_p_behind(struct m *mp)
 {
@@ -44,6 +50,8 @@ void goro_syscall_enter(void)
 {
 	struct m *mp = rt_enter();
 
+	if (unlikely(mp->curg->status == G_SYSCALL))
+		fatal_within();
 	if (likely(!mp->is_foreign))
 		leave_p_behind(mp);
 	else
@@ -55,8 +63,11 @@ void goro_syscall_exit(void)
 	struct m *mp = m_self();
 	uint32_t left;
 
-	if (unlikely(load_relaxed(&mp->state) != M_SYSCALL))
+	if (unlikely(load_relaxed(&mp->state) != M_SYSCALL)) {
+		if (load_relaxed(&mp->curg->status) == G_SYSCALL)
+			fatal_within();
 		return;		/* a plain thread, or not paired */
+	}
 	left = P_SYSCALL_OF(mp);
 	store_relaxed(&mp->state, M_RUNTIME);
 	store_relaxed(&mp->curg->status, G_RUNNING);
@@ -83,6 +94,8 @@ void goro_blocking(void (*fn)(void *), void *arg)
 	struct m *mp = rt_enter();
 
 	CXX_PERSONALITY(blocking_passed);
+	if (unlikely(mp->curg->status == G_SYSCALL))
+		fatal_within();
 	if (mp->is_foreign) {
 		rt_exit(mp);
 		fn(arg);
