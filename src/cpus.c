@@ -47,7 +47,7 @@
  * Following changes
  *
  * The files stay open, and every question reads them anew by pread: a changed
- * quota is seen at once. A process moved to another cgroup is not, as in Go.
+ * quota is seen at once, unless the program has closed them. A process moved to another cgroup is not, as in Go.
  * Of a nesting deeper than CPUS_LEVELS_MAX, the outermost levels are read once,
  * when opened: ignoring them would be wrong at once, not following them is
  * wrong only if they change, and the nearer a quota the likelier it is changed.
@@ -75,7 +75,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "atomic.h"
 #include "os.h"
+#include "own_fd.h"
 
 /* Ten times what the largest kernel configuration has. One mask of 8 KiB is
  * simpler than growing one without an allocator. */
@@ -392,7 +394,7 @@ static bool quota_read(int fd, char out[QUOTA_FILE_BYTES])
 }
 
 /* CPUs that one cgroup's quota allows, rounded up, or CPUS_NO_LIMIT. */
-static int level_limit(const struct cpus_level *lv)
+static int level_read(const struct cpus_level *lv)
 {
 	char text[QUOTA_FILE_BYTES];
 	const char *s = text;
@@ -413,27 +415,38 @@ static int level_limit(const struct cpus_level *lv)
 	return limit < CPUS_NO_LIMIT ? (int)limit : CPUS_NO_LIMIT;
 }
 
+static int level_limit(struct cpus_level *lv)
+{
+	if (own_fd_is(lv->quota_fd, OWN_FD_QUOTA) &&
+	    (lv->period_fd < 0 || own_fd_is(lv->period_fd, OWN_FD_QUOTA)))
+		store_relaxed(&lv->limit, level_read(lv));
+	return load_relaxed(&lv->limit);
+}
+
 static void level_close(struct cpus_level *lv)
 {
-	if (lv->quota_fd >= 0)
-		close(lv->quota_fd);
-	if (lv->period_fd >= 0)
-		close(lv->period_fd);
+	own_fd_close(&lv->quota_fd, OWN_FD_QUOTA);
+	own_fd_close(&lv->period_fd, OWN_FD_QUOTA);
+}
+
+static int quota_open(const char *dir, const char *name)
+{
+	return own_fd_take(path_open(dir, name), OWN_FD_QUOTA);
 }
 
 /* False where the cgroup at dir does not have the files. */
 static bool level_open(struct cpus_level *lv, enum cgroup_version version,
 		       const char *dir)
 {
-	lv->period_fd = -1;
+	*lv = (struct cpus_level){ .period_fd = -1, .limit = CPUS_NO_LIMIT };
 	if (version == CGROUP_V2) {
-		lv->quota_fd = path_open(dir, "/cpu.max");
+		lv->quota_fd = quota_open(dir, "/cpu.max");
 		return lv->quota_fd >= 0;
 	}
-	lv->quota_fd = path_open(dir, "/cpu.cfs_quota_us");
+	lv->quota_fd = quota_open(dir, "/cpu.cfs_quota_us");
 	if (lv->quota_fd < 0)
 		return false;
-	lv->period_fd = path_open(dir, "/cpu.cfs_period_us");
+	lv->period_fd = quota_open(dir, "/cpu.cfs_period_us");
 	if (lv->period_fd < 0)
 		level_close(lv);
 	return lv->period_fd >= 0;
@@ -525,7 +538,7 @@ void cpus_cgroup_close(struct cpus_cgroup *cg)
 	cg->outer_limit = CPUS_NO_LIMIT;
 }
 
-int cpus_cgroup_limit(const struct cpus_cgroup *cg)
+int cpus_cgroup_limit(struct cpus_cgroup *cg)
 {
 	int least = cg->outer_limit;
 

@@ -19,6 +19,7 @@
 struct cpus_level {
 	int quota_fd;  /* v2: cpu.max; v1: cpu.cfs_quota_us */
 	int period_fd; /* v2: -1;      v1: cpu.cfs_period_us */
+	int limit;     /* what they said last: it stays if the program closes them; atomic */
 };
 
 /* Our cgroup first, then its ancestors. */
@@ -51,7 +52,7 @@ void cpus_cgroup_open(struct cpus_cgroup *cg, const char *root);
 void cpus_cgroup_close(struct cpus_cgroup *cg);
 
 /* CPUs that the quotas allow now, rounded up, or CPUS_NO_LIMIT. */
-int cpus_cgroup_limit(const struct cpus_cgroup *cg);
+int cpus_cgroup_limit(struct cpus_cgroup *cg);
 
 /* GOMAXPROCS for that many CPUs under that limit. */
 int cpus_clip(int cpus, int limit);

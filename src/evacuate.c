@@ -396,7 +396,6 @@ void evacuate_forked(void)
 	if (load_relaxed(&state) != RUNNING)
 		return;
 	store_relaxed(&state, IMPOSSIBLE);
-	userfault_forked();
 	for (uint32_t i = 0; i < stack_regions(); i++) {
 		struct ground *g = evacuation.grounds[i];
 

@@ -116,6 +116,17 @@ struct fd *fd_known(int fd)
 	return c ? c + (unsigned)fd % CHUNK_FDS : NULL;
 }
 
+void fd_each(void (*fn)(struct fd *f, void *arg), void *arg)
+{
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		/* acquire: pairs with store_release in chunk_make */
+		struct fd *c = load_acquire(&chunks[i]);
+
+		for (int k = 0; c && k < CHUNK_FDS; k++)
+			fn(c + k, arg);
+	}
+}
+
 void fd_prefetch(int fd)
 {
 	__builtin_prefetch(fd_known(fd), 1);

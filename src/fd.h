@@ -242,6 +242,10 @@ static inline void fd_queue_remove(struct fd_queue *q, struct waiter *w)
 struct fd *fd_at(int fd);
 /* NULL: nothing is known of it. */
 struct fd *fd_known(int fd);
+/* Calls fn for all numbers that anything is known of. */
+void fd_each(void (*fn)(struct fd *f, void *arg), void *arg);
+/* The poller is another one: it is to watch what the one before has watched. */
+void fd_watch_again(struct ready_list *list);
 
 /* lock held. What was known was of another file. Who waits for that is woken with
  * why; the word is the caller's. */

@@ -44,6 +44,7 @@
 #include "fd.h"
 #include "linger.h"
 #include "os.h"
+#include "own_fd.h"
 #include "runq.h"
 #include "runtime.h"
 
@@ -152,6 +153,10 @@ static int watch(struct fd *f, unsigned what)
 		return r;
 	if (f->watched) {
 		r = netpoll_modify(f->number, fd_tag(f), what);
+		/* The poller is another one, and fd_watch_again has not come here yet, for want
+		 * of the lock. */
+		if (r == -ENOENT && load_seqcst(&netpoll.renewing))
+			r = netpoll_add(f->number, fd_tag(f), what);
 	} else {
 		r = netpoll_add(f->number, fd_tag(f), what);
 		if (r == -EEXIST)
@@ -159,6 +164,36 @@ static int watch(struct fd *f, unsigned what)
 	}
 	if (r == 0)
 		f->watched = what & (NETPOLL_READ | NETPOLL_WRITE);
+	return r;
+}
+
+/* The number may be nobody's, or another file's, that the poller cannot watch. Or the poller is
+ * lost again. */
+static void watch_again(struct fd *f, void *list)
+{
+	lock_acquire(&f->lock);
+	if (f->watched) {
+		int r = netpoll_add(f->number, fd_tag(f), f->watched);
+
+		if (r < 0 && r != -EEXIST && netpoll_is_whole())
+			fd_forget(f, -EBADF, list);
+	}
+	lock_release(&f->lock);
+}
+
+void fd_watch_again(struct ready_list *list)
+{
+	fd_each(watch_again, list);
+}
+
+/* -EBADF was the poller's answer: it is lost, or else the descriptor is not open, which the
+ * next try says. */
+static int poller_failed(struct m *mp)
+{
+	struct ready_list list = { NULL, NULL };
+	int r = netpoll_renew(&list);
+
+	fd_ready_all(mp, &list);
 	return r;
 }
 
@@ -307,12 +342,29 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 
 /* ------------------------------------------------------------------ waiting */
 
-/* lock held. WAIT: it is to wait; 0: to try again; or -errno. */
-enum { WAIT = 1 };
+/* lock held. WAIT: it is to wait; LOST: see poller_failed; 0: to try again; or -errno. */
+enum { WAIT = 1, LOST = 2 };
+
+static __attribute__((noinline)) int watch_failed(struct m *mp, struct fd *f, int r)
+{
+	struct ready_list list = { NULL, NULL };
+
+	/* (-EINVAL is also the answer for the poller's own number, for ever.) */
+	if (r == -EBADF || (r == -EINVAL && !own_fd_is(f->number, OWN_FD_POLLER)))
+		return LOST;
+	if (r == -ENOENT) {
+		/* Who waits has renewed the registration before: for the old file. */
+		fd_forget(f, -EBADF, &list);
+		fd_ready_all(mp, &list);
+		return 0;
+	}
+	if (r == -EPERM)
+		store_relaxed(&f->kind, FD_FILE);
+	return r == -EPERM ? 0 : r;
+}
 
 static int may_wait(struct m *mp, const struct fd_use *u, unsigned what, const uint32_t seq[2])
 {
-	struct ready_list list = { NULL, NULL };
 	struct fd *f = u->f;
 	uint64_t word = load_relaxed(&f->word);
 	int r;
@@ -322,16 +374,8 @@ static int may_wait(struct m *mp, const struct fd_use *u, unsigned what, const u
 	if (word & F_CLOSED)
 		return -ECANCELED;
 	r = watch(f, what);
-	if (r == -ENOENT) {
-		/* Who waits has renewed the registration before: for the old file. */
-		fd_forget(f, -EBADF, &list);
-		fd_ready_all(mp, &list);
-		return 0;
-	}
-	if (r == -EPERM)
-		store_relaxed(&f->kind, FD_FILE);
-	if (r < 0)
-		return r == -EPERM ? 0 : r;
+	if (unlikely(r < 0))
+		return watch_failed(mp, f, r);
 	for (int i = 0; i < 2; i++)
 		if (what & 1u << i && f->seq[i] != seq[i])
 			return 0;
@@ -386,6 +430,8 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 
 	if (unlikely(r != WAIT)) {
 		lock_release(&f->lock);
+		if (r == LOST)
+			r = poller_failed(mp);
 		rt_exit_free(mp);
 		return r;
 	}

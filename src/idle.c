@@ -440,7 +440,7 @@ bool m_stop(struct m *mp)
 			pp = m_await_p(mp);
 			break;
 		}
-		if (ev.n > 0) {
+		if (ev.n != 0) {
 			store_relaxed(&sched.coarse_now, os_now());
 			if (take_events(mp, &ev))
 				return true;
@@ -458,7 +458,7 @@ bool m_stop(struct m *mp)
 		}
 	}
 	p_bind(mp, pp);
-	if (ev.n > 0)
+	if (ev.n != 0)
 		netpoll_dispatch(mp, &ev);
 	return true;
 }

@@ -4,7 +4,7 @@
  * What the backend must do
  *
  *	netpoll_open()          makes the poller; 0 or -errno. Called once; again
- *	                        only if it failed.
+ *	                        if it failed, or if the poller is not whole.
  *	netpoll_add(fd, tag, w) watches fd for what w says; -EPERM: it cannot be
  *	                        watched; -EEXIST: it is watched already.
  *	netpoll_modify(..)      changes tag and w; -ENOENT: fd, that is the open
@@ -12,9 +12,13 @@
  *	netpoll_remove(fd)      watches it no longer.
  *	netpoll_take(ev, max, ns)  takes up to max events; waits for the first for
  *	                        at most ns (-1: without limit, 0: not at all).
- *	netpoll_break()         ends the netpoll_take that waits, or that waits next.
- *	netpoll_watch(ns)       true: there are events; none is taken. Waits likewise.
+ *	                        -EBADF: the poller is lost.
+ *	netpoll_break()         ends the netpoll_take that waits, or that waits next;
+ *	                        false: it cannot, since the poller is lost.
+ *	netpoll_watch(ns)       1: there are events; none is taken. Waits likewise.
+ *	                        -EBADF: the poller is lost.
  *	netpoll_watch_break()   ends the netpoll_watch that waits, or the next.
+ *	netpoll_is_whole()      all its descriptors are still its own.
  *
  * Events are edges: there is one at some time after fd became ready, or after
  * more of the same came, and after each netpoll_add and netpoll_modify of an fd
@@ -56,6 +60,14 @@
  * Seeing the sleeper just before it leaves, the waker leaves the futex alone; who
  * leaves looks at the note after it cleared sleeper, so it sees the wake.
  *
+ * Descriptors that are closed
+ *
+ * A program may close all descriptors that it does not know. Whichever call finds the
+ * poller lost has it made again (netpoll_renew), and all descriptors that were watched are
+ * registered anew; whoever waits for one that is closed gets -EBADF. An M that sleeps in the
+ * old poller keeps that one alive, but cannot be woken through it: the waker sends its
+ * thread signals, until it has left.
+ *
  * Rejected: a thread of its own that polls (each event costs two thread switches);
  * a poller a P (a connection would have to move with its goroutine, or wake it
  * elsewhere).
@@ -73,7 +85,16 @@ struct netpoll netpoll;
 /* Who was woken in the poller may take so long to leave it. */
 #define LEAVING_NS 20000
 
+/* How often an M is sent a signal that sleeps in a lost poller, and the time in between. Its
+ * thread may have blocked the signal, if a goroutine has left it so. */
+#define KICKS_MAX 500
+#define KICK_NS   20000
+
+/* Without descriptors for another poller, the keeper tries again after that. */
+#define RENEW_AGAIN_NS 10000000
+
 static struct lock start_lock = LOCK_INIT(RANK_LEAF);
+static uint32_t cannot_renew;
 static struct note *watcher;	/* sysmon's note while it watches */
 static int64_t pending;		/* sysmon has seen events then; nobody has looked since; 0: none */
 
@@ -93,6 +114,43 @@ int netpoll_start(void)
 	lock_release(&start_lock);
 	if (r == 0)
 		m_poke_keeper();
+	return r;
+}
+
+/* Out of a lost poller. */
+static void kick_sleeper(void)
+{
+	uint32_t slept = load_seqcst(&netpoll.slept);
+
+	for (int i = 0; i < KICKS_MAX; i++) {
+		if (!load_seqcst(&netpoll.sleeper) || load_seqcst(&netpoll.slept) != slept)
+			return;
+		os_signal(load_relaxed(&netpoll.sleeper_tid), SIG_PREEMPT);
+		os_sleep(KICK_NS);
+	}
+}
+
+int netpoll_renew(struct ready_list *list)
+{
+	int r = 0;
+	bool lost;
+
+	lock_acquire(&start_lock);
+	lost = netpoll_on() && !netpoll_is_whole();
+	if (lost) {
+		fetch_add_seqcst(&netpoll.renewing, 1);
+		r = netpoll_open();
+		store_relaxed(&cannot_renew, r < 0);
+	}
+	lock_release(&start_lock);
+	if (!lost)
+		return 0;
+	if (r == 0) {
+		kick_sleeper();
+		fd_watch_again(list);
+		uring_watch_again(list);
+	}
+	fetch_add_seqcst(&netpoll.renewing, (uint32_t)-1);
 	return r;
 }
 
@@ -142,6 +200,10 @@ static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 	struct fd_batch batch;
 	uint64_t n = 0;
 
+	if (unlikely(ev->n < 0)) {
+		netpoll_renew(&list);
+		return list;
+	}
 	batch.n = 0;
 	for (int i = 0; i < ev->n; i++) {
 		prefetch(ev, i);
@@ -238,10 +300,14 @@ bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)
 	ev->n = 0;
 	if (!cas_seqcst(&netpoll.sleeper, &nobody, note))
 		return note_sleep_for(note, ns >= 0 && ns < LEAVING_NS ? ns : LEAVING_NS);
+	store_relaxed(&netpoll.sleeper_tid, load_relaxed(&m_self()->tid));
 	if (load_seqcst(&note->word) == 0)
 		ev->n = netpoll_take(ev->at, NETPOLL_BATCH, ns);
 	looked();
+	store_seqcst(&netpoll.slept, load_relaxed(&netpoll.slept) + 1);
 	store_seqcst(&netpoll.sleeper, NULL);
+	if (unlikely(ev->n < 0) && load_relaxed(&cannot_renew))
+		return note_sleep_for(note, RENEW_AGAIN_NS);
 	/* acquire: what the waker did; pairs with netpoll_note_wake */
 	return exchange_acquire(&note->word, 0) != 0;
 }
@@ -250,10 +316,10 @@ void netpoll_note_wake(struct note *note)
 {
 	/* seqcst: see the top. */
 	store_seqcst(&note->word, 1);
-	if (load_seqcst(&netpoll.sleeper) == note)
-		netpoll_break();
-	else
+	if (load_seqcst(&netpoll.sleeper) != note)
 		os_futex_wake(&note->word, 1);
+	else if (unlikely(!netpoll_break()))
+		kick_sleeper();
 }
 
 bool netpoll_attended(void)
@@ -272,8 +338,15 @@ bool netpoll_unattended(int64_t now)
 
 void netpoll_watch_sleep(struct note *note, int64_t ns)
 {
+	struct ready_list list = { NULL, NULL };
+	int r;
+
 	store_seqcst(&watcher, note);
-	if (load_seqcst(&note->word) == 0 && netpoll_watch(ns)) {
+	r = load_seqcst(&note->word) == 0 ? netpoll_watch(ns) : 0;
+	if (r < 0 && netpoll_renew(&list) < 0)
+		os_sleep(ns);
+	fd_ready_all(m_self(), &list);
+	if (r > 0) {
 		store_relaxed(&pending, os_now());
 		store_seqcst(&sched.poll_due, 1);
 		wake();

@@ -26,7 +26,7 @@ struct netpoll_event {
 
 /* A batch of them, not seen to yet. */
 struct netpoll_events {
-	int n;
+	int n;			/* -EBADF: the poller is lost */
 	struct netpoll_event at[NETPOLL_BATCH];
 };
 
@@ -43,9 +43,10 @@ int netpoll_add(int fd, uint64_t tag, unsigned what);
 int netpoll_modify(int fd, uint64_t tag, unsigned what);
 void netpoll_remove(int fd);
 int netpoll_take(struct netpoll_event *ev, int max, int64_t ns);
-void netpoll_break(void);
-bool netpoll_watch(int64_t ns);
+bool netpoll_break(void);
+int netpoll_watch(int64_t ns);
 void netpoll_watch_break(void);
+bool netpoll_is_whole(void);
 
 /* ---- netpoll.c */
 
@@ -54,6 +55,9 @@ extern struct netpoll {
 	uint32_t on;		/* a descriptor was watched at some time */
 	uint32_t looking;	/* somebody looks, without waiting */
 	struct note *sleeper;	/* who waits for events, by its note; NULL: nobody */
+	int sleeper_tid;	/* its thread; may be that of the one before */
+	uint32_t slept;		/* how often somebody has */
+	uint32_t renewing;	/* there is a new poller, and it may not watch everything yet */
 	int64_t looked_at;	/* when somebody last looked, or stopped waiting */
 } netpoll;
 
@@ -72,6 +76,10 @@ static inline bool netpoll_due(void)
 /* Before the first netpoll_add; may be called again. 0 or -errno. In state
  * RUNTIME. */
 int netpoll_start(void);
+
+/* The poller is made again if the program has closed it; whom that concerns goes on the list.
+ * 0, or -errno. In state RUNTIME, without a lock. */
+int netpoll_renew(struct ready_list *list);
 
 /* Looks without waiting. The first goroutine that became ready, runnable, for the
  * caller to run; the others are queued. NULL: none, or somebody else looks. With

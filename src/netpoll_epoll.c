@@ -2,9 +2,12 @@
  * netpoll_epoll.c - the poller on Linux: one epoll instance, edge-triggered.
  *
  * What each function must do is said in netpoll.c. Two eventfds break sleeps, one
- * in the epoll set for who waits there, one beside it for sysmon, who only
- * watches. Both are edge-triggered or read, so that an old break costs at most one
- * look for nothing.
+ * in the epoll set for the M that waits there, one beside it for sysmon, which only
+ * watches. The first is always readable and edge-triggered, and registering it anew makes
+ * an edge: that is harmless where one of the two numbers is another file's. The second is
+ * written to and read. An old break costs at most one look for nothing.
+ *
+ * The three may be closed by the program: see "Descriptors that are closed" in netpoll.c.
  *
  * epoll_pwait2 (5.11) takes nanoseconds. Without it (or GORO_DEBUG=nopwait2=1) the wait is a ppoll on the
  * epoll descriptor itself, which does too.
@@ -20,6 +23,8 @@
 
 #include "debug.h"
 #include "netpoll.h"
+#include "own_fd.h"
+#include "rt.h"
 #include "sys.h"
 
 #ifndef SYS_epoll_pwait2
@@ -29,39 +34,69 @@
 /* No descriptor has this tag (see fd_tag in fd.c), and the ring has another. */
 #define BREAK_TAG UINT64_MAX
 
-static int set = -1;		/* the epoll descriptor */
-static int break_fd = -1;	/* in it */
-static int watch_fd = -1;	/* beside it */
+struct fds {
+	int set;		/* the epoll descriptor */
+	int break_fd;		/* in it */
+	int watch_fd;		/* beside it */
+};
+
+/* Each changes when the poller is made again, while others use it. */
+static struct fds fds = { -1, -1, -1 };
 static bool no_pwait2;
 
-static void close_all(void)
+static void close_all(struct fds *f)
 {
-	for (int *fd[] = { &set, &break_fd, &watch_fd }, **at = fd; at < fd + 3; at++) {
-		if (**at >= 0)
-			sys2(SYS_close, **at, 0);
-		**at = -1;
-	}
+	own_fd_close(&f->set, OWN_FD_POLLER);
+	own_fd_close(&f->break_fd, OWN_FD_BREAK);
+	own_fd_close(&f->watch_fd, OWN_FD_WATCH);
 }
 
-static int control(int op, int fd, uint64_t tag, uint32_t events)
+static int control_in(int set, int op, int fd, uint64_t tag, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.u64 = tag };
 
 	return (int)sys4(SYS_epoll_ctl, set, op, fd, &e);
 }
 
+/* The set, or -1 where it can be seen to be another file: calls then say -EBADF. */
+static int the_set(void)
+{
+	int set = load_relaxed(&fds.set);
+
+	return unlikely(load_relaxed(&own_fd_near)) && !own_fd_is(set, OWN_FD_POLLER) ? -1 : set;
+}
+
+static int control(int op, int fd, uint64_t tag, uint32_t events)
+{
+	return control_in(the_set(), op, fd, tag, events);
+}
+
 int netpoll_open(void)
 {
+	struct fds f, old = fds;
 	int r;
 
-	set = (int)sys2(SYS_epoll_create1, EPOLL_CLOEXEC, 0);
-	break_fd = (int)sys2(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-	watch_fd = (int)sys2(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = set < 0 ? set : break_fd < 0 ? break_fd : watch_fd < 0 ? watch_fd :
-	    control(EPOLL_CTL_ADD, break_fd, BREAK_TAG, EPOLLIN | EPOLLET);
-	if (r < 0)
-		close_all();
+	close_all(&old);	/* first: the new ones may get their numbers */
+	f.set = own_fd_take((int)sys2(SYS_epoll_create1, EPOLL_CLOEXEC, 0), OWN_FD_POLLER);
+	f.break_fd = own_fd_take((int)sys2(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK), OWN_FD_BREAK);
+	f.watch_fd = own_fd_take((int)sys2(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK), OWN_FD_WATCH);
+	r = f.set < 0 ? f.set : f.break_fd < 0 ? f.break_fd : f.watch_fd < 0 ? f.watch_fd :
+	    control_in(f.set, EPOLL_CTL_ADD, f.break_fd, BREAK_TAG, EPOLLIN | EPOLLET);
+	if (r < 0) {
+		close_all(&f);
+		return r;
+	}
+	store_relaxed(&fds.watch_fd, f.watch_fd);
+	store_relaxed(&fds.break_fd, f.break_fd);
+	store_relaxed(&fds.set, f.set);
 	return r;
+}
+
+bool netpoll_is_whole(void)
+{
+	return own_fd_is(load_relaxed(&fds.set), OWN_FD_POLLER) &&
+	       own_fd_is(load_relaxed(&fds.break_fd), OWN_FD_BREAK) &&
+	       own_fd_is(load_relaxed(&fds.watch_fd), OWN_FD_WATCH);
 }
 
 static uint32_t events_of(unsigned what)
@@ -90,7 +125,7 @@ void netpoll_remove(int fd)
 	control(EPOLL_CTL_DEL, fd, 0, 0);
 }
 
-static long wait_precisely(struct epoll_event *ev, int max, int64_t ns)
+static long wait_precisely(int set, struct epoll_event *ev, int max, int64_t ns)
 {
 	struct __kernel_timespec t = { ns / 1000000000, ns % 1000000000 };
 	struct pollfd p = { .fd = set, .events = POLLIN };
@@ -120,7 +155,7 @@ static uint32_t what_of(uint32_t events)
 int netpoll_take(struct netpoll_event *out, int max, int64_t ns)
 {
 	struct epoll_event ev[NETPOLL_BATCH];
-	int taken = 0;
+	int taken = 0, set = the_set();
 	long n;
 
 	if (max > NETPOLL_BATCH)
@@ -128,42 +163,47 @@ int netpoll_take(struct netpoll_event *out, int max, int64_t ns)
 	if (ns == 0)
 		n = sys6(SYS_epoll_pwait, set, ev, max, 0, NULL, _NSIG / 8);
 	else
-		n = wait_precisely(ev, max, ns);
+		n = wait_precisely(set, ev, max, ns);
+	if (n == -EBADF || n == -EINVAL)
+		return -EBADF;
 	for (long i = 0; i < n; i++)
 		if (ev[i].data.u64 != BREAK_TAG)
 			out[taken++] = (struct netpoll_event){ ev[i].data.u64, what_of(ev[i].events) };
 	return taken;
 }
 
-static void raise_event(int fd)
+bool netpoll_break(void)
 {
-	uint64_t one = 1;
-
-	sys3(SYS_write, fd, &one, sizeof one);
+	return control(EPOLL_CTL_MOD, load_relaxed(&fds.break_fd), BREAK_TAG, EPOLLIN | EPOLLET) == 0;
 }
 
-void netpoll_break(void)
-{
-	raise_event(break_fd);
-}
-
-bool netpoll_watch(int64_t ns)
+int netpoll_watch(int64_t ns)
 {
 	struct __kernel_timespec t = { ns / 1000000000, ns % 1000000000 };
 	struct pollfd p[2] = {
-		{ .fd = set, .events = POLLIN },
-		{ .fd = watch_fd, .events = POLLIN },
+		{ .fd = load_relaxed(&fds.set), .events = POLLIN },
+		{ .fd = load_relaxed(&fds.watch_fd), .events = POLLIN },
 	};
 	uint64_t count;
 
 	if (sys5(SYS_ppoll, p, 2, ns < 0 ? NULL : &t, NULL, _NSIG / 8) <= 0)
-		return false;
-	if (p[1].revents)
-		sys3(SYS_read, watch_fd, &count, sizeof count);
+		return 0;
+	if ((p[0].revents | p[1].revents) & POLLNVAL)
+		return -EBADF;
+	if (p[1].revents) {
+		if (!own_fd_is(p[1].fd, OWN_FD_WATCH))
+			return -EBADF;
+		sys3(SYS_read, p[1].fd, &count, sizeof count);
+	}
 	return p[0].revents != 0;
 }
 
+/* Where it is lost sysmon comes at the end of its tick. */
 void netpoll_watch_break(void)
 {
-	raise_event(watch_fd);
+	int fd = load_relaxed(&fds.watch_fd);
+	uint64_t one = 1;
+
+	if (own_fd_is(fd, OWN_FD_WATCH))
+		sys3(SYS_write, fd, &one, sizeof one);
 }

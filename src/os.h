@@ -57,8 +57,12 @@ void os_release(const struct os_range *ranges, size_t count);
 /* A sleep that ends at a time (of os_now's) which any thread may change: its descriptor, or
  * -errno. A time that is past ends it at once, INT64_MAX never. */
 int os_alarm_make(void);
-int os_alarm_set(int alarm, int64_t when);	/* 0, or -errno */
-void os_alarm_sleep(int alarm);
+int os_alarm_set(int alarm, int64_t when);	/* 0, or -errno: it is not ours any more */
+void os_alarm_sleep(int alarm);		/* .. or until the thread is sent SIG_PREEMPT */
+
+/* ppoll, for a thread that has SIG_PREEMPT blocked: it ends the wait, also if it came before. */
+struct pollfd;
+int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns);
 
 int os_tid(void);
 int os_cpu(void);		/* on which the caller runs, or ran just now */
@@ -126,8 +130,5 @@ void os_action_install(int sig, void *fn, uint64_t except);
 /* Writes all of it to a descriptor, retrying; errors are ignored. Where the descriptor does not
  * block and nobody reads from the other end for a second, the rest is lost. */
 void os_write(int fd, const void *buf, size_t n);
-
-/* After fork in the child: descriptors and ids kept here are the parent's. */
-void os_forked(void);
 
 #endif

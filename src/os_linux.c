@@ -35,6 +35,7 @@
 #include "atomic.h"
 #include "config.h"
 #include "debug.h"
+#include "own_fd.h"
 #include "sys.h"
 #include "text.h"
 #include "tool.h"
@@ -57,8 +58,14 @@ size_t os_page_bytes;
 bool os_membarrier_works;
 enum os_guard os_guard_kind;
 
-static int self_pidfd = -1;	/* for process_madvise; -1: not to be had */
-static int task_dir = -1;	/* /proc/self/task, for os_threads */
+/* For process_madvise; -1: not to be had. A number of the program's does no harm there: nothing
+ * of what we ask for can be had for another process. */
+static int self_pidfd = -1;
+
+/* /proc/self/task, for os_threads. */
+static int task_dir = -1;
+static dev_t task_dir_dev;
+static ino_t task_dir_ino;
 
 static bool membarrier_probe(void)
 {
@@ -95,9 +102,19 @@ static enum os_guard guard_probe(void)
 	return kind;
 }
 
-static int open_dir(const char *path)
+static bool task_dir_stat(struct stat *st)
 {
-	return (int)sys4(SYS_openat, AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	return task_dir >= 0 && sys4(SYS_newfstatat, task_dir, "", st, AT_EMPTY_PATH) == 0;
+}
+
+static bool task_dir_open(struct stat *st)
+{
+	task_dir = (int)sys4(SYS_openat, AT_FDCWD, "/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (!task_dir_stat(st))
+		return false;
+	task_dir_dev = st->st_dev;
+	task_dir_ino = st->st_ino;
+	return true;
 }
 
 void os_init(void)
@@ -109,21 +126,11 @@ void os_init(void)
 	os_many_cpus = sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 	os_membarrier_works = membarrier_probe();
 	os_guard_kind = guard_probe();
-	os_forked();
-}
-
-/* Descriptors and ids of the process itself: anew after a fork. */
-void os_forked(void)
-{
-	if (self_pidfd >= 0)
-		sys1(SYS_close, self_pidfd);
-	if (task_dir >= 0)
-		sys1(SYS_close, task_dir);
+	own_fd_init(os_threads() == 1);
+	task_dir = own_fd_take(task_dir, OWN_FD_TASKS);
 	self_pidfd = debug.noguard || tool_on_valgrind() ? -1 :
 		(int)sys2(SYS_pidfd_open, sys0(SYS_getpid), 0);
-	if (self_pidfd >= 0)
-		sys3(SYS_fcntl, self_pidfd, F_SETFD, FD_CLOEXEC);
-	task_dir = open_dir("/proc/self/task");
+	self_pidfd = own_fd_take(self_pidfd, OWN_FD_SELF);
 }
 
 int64_t os_now(void)
@@ -314,17 +321,18 @@ int os_tid(void)
 	return (int)sys0(SYS_gettid);
 }
 
-/* The link count of the task directory is two more than its entries: one
- * system call instead of reading the directory. */
+/* The link count of the task directory is two more than its entries: one system call instead
+ * of reading the directory. Where the program has closed it, it is another file. */
 int os_threads(void)
 {
 	struct stat st;
-	int r;
 
-	if (task_dir < 0)
-		return -ENOSYS;
-	r = fstatat(task_dir, "", &st, AT_EMPTY_PATH);
-	return r != 0 ? -errno : (int)st.st_nlink - 2;
+	if (!task_dir_stat(&st) || st.st_dev != task_dir_dev || st.st_ino != task_dir_ino) {
+		if (!task_dir_open(&st))
+			return -ENOSYS;
+		task_dir = own_fd_take(task_dir, OWN_FD_TASKS);
+	}
+	return (int)st.st_nlink - 2;
 }
 
 /* The clock of a thread: the kernel's encoding, as pthread_getcpuclockid makes
@@ -455,8 +463,9 @@ static bool read_kept(int *fd, const char *path, char *text, size_t size)
 {
 	long n;
 
-	if (*fd < 0)
-		*fd = (int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (!own_fd_is(*fd, OWN_FD_LOAD))
+		*fd = own_fd_take((int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0),
+		                  OWN_FD_LOAD);
 	n = *fd < 0 ? *fd : sys4(SYS_pread64, *fd, text, size - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	return n > 0;
@@ -625,7 +634,8 @@ static const struct timespec alarm_mark = { 20 * 365 * 86400, 607072111 };
 int os_alarm_make(void)
 {
 	struct itimerspec never = { .it_interval = alarm_mark };
-	int alarm = (int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC);
+	int alarm = own_fd_take((int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC),
+	                        OWN_FD_ALARM);
 
 	if (alarm >= 0)
 		sys4(SYS_timerfd_settime, alarm, 0, &never, NULL);
@@ -652,11 +662,27 @@ int os_alarm_set(int alarm, int64_t when)
 	return r;
 }
 
+/* Not read: it may be the program's by then. To set it anew takes back that it went off. */
 void os_alarm_sleep(int alarm)
 {
-	uint64_t times;
+	struct pollfd p = { .fd = alarm, .events = POLLIN };
 
-	sys3(SYS_read, alarm, &times, sizeof times);
+	os_poll_or_signal(&p, 1, -1);
+}
+
+#define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig) - 1))
+
+/* All signals but ours, faults, and those that libc keeps for itself (32 and 33), which
+ * setuid waits for. */
+static const uint64_t all_but_preempt =
+	~(SIGNAL_BIT(SIG_PREEMPT) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |
+	  SIGNAL_BIT(SIGILL) | SIGNAL_BIT(32) | SIGNAL_BIT(33));
+
+int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns)
+{
+	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+
+	return (int)sys5(SYS_ppoll, p, n, timeout_ns < 0 ? NULL : &t, &all_but_preempt, _NSIG / 8);
 }
 
 void os_sleep(int64_t ns)

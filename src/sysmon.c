@@ -61,6 +61,7 @@ static struct note sysmon_note;
 static int alarm_fd = -1;	/* os_alarm_make's; -1: none yet, or none can be had */
 static bool alarm_went_off;	/* once: the next had better be put off */
 static uint32_t at_alarm;	/* sysmon sleeps there, or is about to */
+static int sysmon_tid;
 static int64_t last_look;
 
 struct watch {
@@ -84,12 +85,20 @@ struct watch {
 	uint64_t paced_switches;	/* .. since then */
 };
 
+/* At the alarm, or about to be. Where the program has closed it the thread gets a signal: it
+ * makes another. */
+static void set_alarm(int64_t when)
+{
+	if (os_alarm_set(load_relaxed(&alarm_fd), when) < 0)
+		os_signal(load_relaxed(&sysmon_tid), SIG_PREEMPT);
+}
+
 void sysmon_poke(void)
 {
 	/* seqcst: see alarm_sleep */
 	store_seqcst(&sysmon_note.word, 1);
 	if (load_seqcst(&at_alarm))
-		os_alarm_set(load_relaxed(&alarm_fd), 0);
+		set_alarm(0);
 	else
 		netpoll_watch_note_wake(&sysmon_note);
 }
@@ -331,9 +340,9 @@ void sysmon_put_off(void)
 	}
 	if (keeper_sees_to_all(alarm)) {
 		store_relaxed(&sched.sysmon_asleep, true);
-		os_alarm_set(load_relaxed(&alarm_fd), alarm);
+		set_alarm(alarm);
 		if (load_seqcst(&sysmon_note.word))
-			os_alarm_set(load_relaxed(&alarm_fd), 0);
+			set_alarm(0);
 	} else {
 		store_seqcst(&sched.sysmon_until, old);
 	}
@@ -513,6 +522,7 @@ static void *sysmon_thread(void *arg)
 	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
 	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
 	os_thread_name("goro-sysmon");
+	store_relaxed(&sysmon_tid, os_tid());
 	os_thread_punctual();
 	w.urgent = !debug.nourgent && os_thread_urgent(true);
 	if (!w.urgent)

@@ -60,6 +60,7 @@
 #include "fd.h"
 #include "netpoll.h"
 #include "os.h"
+#include "own_fd.h"
 #include "runtime.h"
 #include "syscall_raw.h"
 #include "uring_queues.h"
@@ -173,6 +174,8 @@ static bool is_asleep(void)
 
 static bool wake_thread(void)
 {
+	if (!own_fd_is(ring.q.fd, OWN_FD_RING))
+		return false;	/* the program has closed it */
 	for (int i = 0; i < WAKE_TRIES; i++) {
 		long r = syscall_raw(SYS_io_uring_enter, ring.q.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
 
@@ -357,20 +360,64 @@ static void take_all_back(struct ready_list *list)
 	}
 }
 
+static void give_up_to(struct ready_list *list)
+{
+	lock_acquire(&ring.lock);
+	if (ring.state == RING_ON) {
+		store_relaxed(&ring.state, RING_OFF);	/* nothing is published from here on */
+		take_all_back(list);
+	}
+	lock_release(&ring.lock);
+}
+
 static void give_up(struct m *mp)
 {
 	struct ready_list list = { NULL, NULL };
 
-	lock_acquire(&ring.lock);
-	if (ring.state == RING_ON) {
-		store_relaxed(&ring.state, RING_OFF);	/* nothing is published from here on */
-		take_all_back(&list);
-	}
-	lock_release(&ring.lock);
+	give_up_to(&list);
 	fd_ready_all(mp, &list);
 }
 
 /* -------------------------------------------------------------- completions */
+
+/* How long to wait for what is under way in a ring whose descriptor is closed: the mappings
+ * keep it. */
+#define LAST_LOOKS   50000
+#define LAST_LOOK_NS 100000
+
+/* The ring is used no more. Nobody says when something is done there, so we look. */
+static void await_last(struct ready_list *list)
+{
+	for (int i = 0; i < LAST_LOOKS; i++) {
+		bool left;
+
+		uring_event(list);
+		lock_acquire(&ring.lock);
+		left = ring.in_flight > 0;
+		lock_release(&ring.lock);
+		if (!left)
+			return;
+		os_sleep(LAST_LOOK_NS);
+	}
+}
+
+void uring_watch_again(struct ready_list *list)
+{
+	bool lost = false;
+	int r;
+
+	lock_acquire(&ring.lock);
+	if (ring.state == RING_ON) {
+		r = own_fd_is(ring.q.fd, OWN_FD_RING) ?
+		    netpoll_add(ring.q.fd, URING_TAG, NETPOLL_READ) : -EBADF;
+		lost = r < 0 && r != -EEXIST;
+	}
+	lock_release(&ring.lock);
+	if (lost) {
+		give_up_to(list);
+		await_last(list);
+	}
+}
 
 /* Timeouts and cancellations have no goroutine. The lock is also what orders us after
  * the commit of who submitted: a completion may be faster than that. */

@@ -30,6 +30,10 @@ ssize_t uring_run(const struct uring_op *op);
 /* Operations on fd that are under way need not be finished. */
 void uring_cancel(int fd);
 
+/* The poller is another one, or the program has closed the ring: it is watched again, or given
+ * up when what is under way is over; then its goroutines go on the list. */
+void uring_watch_again(struct ready_list *list);
+
 /* The poller's: appends to the list those whose operations are over. */
 void uring_event(struct ready_list *list);
 /* The tag of its events. */

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "own_fd.h"
 #include "sys.h"
 
 enum { SQ, CQ, SQES };
@@ -59,7 +60,8 @@ int uring_queues_open(struct uring_queues *q, unsigned entries, struct io_uring_
 {
 	int error = -ENOSYS;
 
-	*q = (struct uring_queues){ .fd = (int)sys2(SYS_io_uring_setup, entries, p) };
+	*q = (struct uring_queues){ .fd = own_fd_take((int)sys2(SYS_io_uring_setup, entries, p),
+	                                              OWN_FD_RING) };
 	if (q->fd < 0)
 		return q->fd;
 	if ((p->features & features) == features) {
@@ -78,5 +80,5 @@ void uring_queues_close(struct uring_queues *q)
 	for (int i = SQ; i <= SQES; i++)
 		if (q->mapped[i].at)
 			sys2(SYS_munmap, q->mapped[i].at, q->mapped[i].bytes);
-	sys1(SYS_close, q->fd);
+	own_fd_close(&q->fd, OWN_FD_RING);
 }

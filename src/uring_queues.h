@@ -27,7 +27,7 @@ struct uring_queues {
  * the kernel has not all of these features (IORING_FEAT_). */
 int uring_queues_open(struct uring_queues *q, unsigned entries, struct io_uring_params *p,
                       uint32_t features);
-/* Nothing is under way. */
+/* Nothing is under way. The program may have closed the descriptor. */
 void uring_queues_close(struct uring_queues *q);
 
 #endif

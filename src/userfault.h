@@ -3,7 +3,7 @@
  * Defined in userfault_linux.c.
  *
  * Whoever touches a missing page of a watched range waits, in user code or within a
- * system call, until the page is put there. All calls but prepare, poke, forked and
+ * system call, until the page is put there. All calls but prepare, poke and
  * present are one thread's, the server's; none takes a libc lock or sets errno, and
  * failures are negative errno values.
  */
@@ -42,8 +42,6 @@ size_t userfault_read(uintptr_t *addr, size_t max);
 void userfault_sleep(int64_t timeout_ns);
 void userfault_poke(void);
 
-/* In a child made by fork: there ranges are not watched. */
-void userfault_forked(void);
 /* Whether a page is there. */
 bool userfault_present(void *page);
 

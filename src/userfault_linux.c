@@ -24,11 +24,11 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
+#include "atomic.h"
+#include "config.h"
 #include "debug.h"
 #include "os.h"
 #include "syscall_raw.h"
@@ -49,7 +49,7 @@ struct move {
 #define IOCTL_NEW_FD _IO(0xAA, 0x00)		/* of /dev/userfaultfd */
 
 static int faults = -1;		/* in the server's table alone */
-static int pokes = -1;		/* in everybody's */
+static int server_tid;
 
 static long control(unsigned long request, void *arg)
 {
@@ -79,18 +79,13 @@ static int open_by_device(void)
 
 bool userfault_prepare(void)
 {
-	if (debug.nouserfault)
-		return false;
-	pokes = (int)syscall_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK, 0, 0, 0, 0);
-	return pokes >= 0;
+	return !debug.nouserfault;
 }
 
-/* A table with nothing in it but that one. What it would keep open others would wait
- * for the end of. */
+/* A table with nothing in it. What it would keep open others would wait for the end of. */
 static bool leave_table(void)
 {
-	return syscall_raw(SYS_close_range, pokes + 1, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) == 0 &&
-	       (pokes == 0 || syscall_raw(SYS_close_range, 0, pokes - 1, 0, 0, 0, 0) == 0);
+	return syscall_raw(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) == 0;
 }
 
 /* From the table of the process. (Standard error may be a socket, which cannot be opened
@@ -109,6 +104,7 @@ bool userfault_open(void)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_MOVE };
 
+	store_relaxed(&server_tid, os_tid());
 	if (!leave_table())
 		return false;
 	faults = (int)syscall_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0, 0);
@@ -170,27 +166,17 @@ size_t userfault_read(uintptr_t *addr, size_t max)
 	return count;
 }
 
+/* Poked by a signal, not by way of a descriptor, which the program might close. */
 void userfault_sleep(int64_t timeout_ns)
 {
-	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
-	struct pollfd p[2] = { { faults, POLLIN, 0 }, { pokes, POLLIN, 0 } };
-	uint64_t word;
+	struct pollfd p = { faults, POLLIN, 0 };
 
-	syscall_raw(SYS_ppoll, (long)p, 2, timeout_ns < 0 ? 0 : (long)&t, 0, _NSIG / 8, 0);
-	if (p[1].revents)
-		syscall_raw(SYS_read, pokes, (long)&word, sizeof word, 0, 0, 0);
+	os_poll_or_signal(&p, 1, timeout_ns);
 }
 
 void userfault_poke(void)
 {
-	uint64_t one = 1;
-
-	syscall_raw(SYS_write, pokes, (long)&one, sizeof one, 0, 0, 0);
-}
-
-void userfault_forked(void)
-{
-	shut(&pokes);
+	os_signal(load_relaxed(&server_tid), SIG_PREEMPT);
 }
 
 bool userfault_present(void *page)
