@@ -71,12 +71,14 @@ static int control(int op, int fd, uint64_t tag, uint32_t events)
 	return control_in(the_set(), op, fd, tag, events);
 }
 
-int netpoll_open(void)
+/* A program that is just closing descriptors may close these, too. */
+#define OPEN_TRIES 100
+
+static int try_open(void)
 {
-	struct fds f, old = fds;
+	struct fds f;
 	int r;
 
-	close_all(&old);	/* first: the new ones may get their numbers */
 	f.set = own_fd_take((int)sys2(SYS_epoll_create1, EPOLL_CLOEXEC, 0), OWN_FD_POLLER);
 	f.break_fd = own_fd_take((int)sys2(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK), OWN_FD_BREAK);
 	f.watch_fd = own_fd_take((int)sys2(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK), OWN_FD_WATCH);
@@ -89,6 +91,17 @@ int netpoll_open(void)
 	store_relaxed(&fds.watch_fd, f.watch_fd);
 	store_relaxed(&fds.break_fd, f.break_fd);
 	store_relaxed(&fds.set, f.set);
+	return r;
+}
+
+int netpoll_open(void)
+{
+	struct fds old = fds;
+	int r = -EBADF;
+
+	close_all(&old);	/* first: the new ones may get their numbers */
+	for (int i = 0; (r == -EBADF || r == -EINVAL) && i < OPEN_TRIES; i++)
+		r = try_open();
 	return r;
 }
 

@@ -17,6 +17,7 @@ enum own_fd {
 	OWN_FD_LOAD = 58,
 	OWN_FD_TASKS = 57,
 	OWN_FD_SELF = 56,
+	OWN_FD_PROFILE = 55,
 };
 
 /* Some may have numbers that the program uses soon: look more often. */

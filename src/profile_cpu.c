@@ -44,6 +44,7 @@
 
 #include "environment.h"
 #include "os.h"
+#include "own_fd.h"
 #include "preempt.h"
 #include "profile.h"
 #include "profile_sample.h"
@@ -69,6 +70,7 @@ uint32_t profile_cpu_on;
 /* Set by who starts one, constant while it is ON. */
 static struct {
 	int fd;
+	bool own;		/* GORO_CPUPROFILE's, which the program does not know */
 	int64_t period;
 	int64_t began_wall, began;
 	pid_t pid;
@@ -417,6 +419,7 @@ static int start(int fd, int hz)
 	}
 	signal_share(SIGPROF, take_over);
 	profile.fd = fd;
+	profile.own = false;
 	profile.period = GORO_SECOND / hz;
 	profile.began_wall = wall_now();
 	profile.began = os_now();
@@ -479,7 +482,7 @@ void goro_profile_cpu_stop(void)
 	error = encode(&bytes);
 	profile_table_free(&c.table);
 	fd = profile.fd;
-	if (!error)
+	if (!error && (!profile.own || own_fd_is(fd, OWN_FD_PROFILE)))
 		profile_send(&bytes, fd);
 	state_leave(OFF);
 }
@@ -495,11 +498,12 @@ static void at_exit(void)
 
 void profile_cpu_from_environment(void)
 {
-	int fd = environment_open("GORO_CPUPROFILE"), error;
+	int fd = own_fd_take(environment_open("GORO_CPUPROFILE"), OWN_FD_PROFILE), error;
 
 	if (fd < 0)
 		return;
 	error = start(fd, HZ_DEFAULT);
+	profile.own = true;
 	if (error) {
 		environment_complain("GORO_CPUPROFILE", strerror(-error));
 		close(fd);

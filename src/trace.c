@@ -268,7 +268,8 @@ void goro_trace_stop(void)
 	store_release(&session.stop, 1);
 	trace_writer_wake();
 	await(&session.ended);
-	close(session.fd);
+	if (trace_file_is(session.fd))
+		close(session.fd);
 	store_release(&session.state, SESSION_NONE);
 }
 

@@ -163,6 +163,8 @@ void trace_event_user(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, ui
 
 /* Writes all of it, or fails the trace. */
 void trace_write_header(int fd);
+/* It is still the file that the header was written to. */
+bool trace_file_is(int fd);
 void trace_write_batches(int fd, struct trace_buf *list);
 /* The rest of a generation that is over: its stacks, strings and frequency. */
 void trace_write_tables(int fd, uint32_t gen);

@@ -42,10 +42,23 @@ static bool wait_for_room(int fd, size_t *n)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, STUCK_LOOK_MS) > 0;
 }
 
+/* What the trace is written to. */
+static dev_t file_dev;
+static ino_t file_ino;
+
+bool trace_file_is(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == file_dev && st.st_ino == file_ino;
+}
+
 static void write_all(int fd, const void *data, size_t n)
 {
 	const char *p = data;
 
+	if (!trace_file_is(fd))
+		trace_fail(EBADF);	/* the program has closed it, and may have another there */
 	while (n > 0 && !trace_failed()) {
 		size_t now = n;
 		ssize_t r;
@@ -64,10 +77,13 @@ static void write_all(int fd, const void *data, size_t n)
 
 void trace_write_header(int fd)
 {
-	struct stat st;
+	struct stat st = { 0 };
+	bool known = fstat(fd, &st) == 0;
 
 	may_block = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
-	may_stick = fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || !may_block;
+	may_stick = !known || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || !may_block;
+	file_dev = st.st_dev;
+	file_ino = st.st_ino;
 	write_all(fd, "go 1.23 trace\0\0\0", 16);
 }
 

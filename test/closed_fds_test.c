@@ -202,7 +202,8 @@ GO_TEST(those_who_wait_for_what_is_closed_are_told)
 	go(wait_to_read, fd[0], &result);
 	AWAIT(anybody_waits_for_io());
 	close_all_from(3);
-	open_mine();		/* one has the number */
+	while (memfd_create("next", MFD_CLOEXEC) < fd[1])
+		;		/* one has the number, and cannot be waited for */
 	while (load_seqcst(&result) == WAITS)
 		talk(1);	/* whoever waits next finds the poller lost */
 	CHECK_EQ(load_seqcst(&result), -EBADF);
@@ -277,4 +278,40 @@ TEST(the_runtime_leaves_the_low_numbers_to_the_program)
 	int before = next_number();
 
 	CHECK_EQ(goro_run(next_inside, 0, NULL), before);
+}
+
+GO_TEST(a_trace_is_not_written_to_what_is_opened_next)
+{
+	int fd = memfd_create("trace", MFD_CLOEXEC);
+
+	CHECK_EQ(goro_trace_start(fd), 0);
+	live();
+	close_all_from(3);
+	open_mine();
+	live();
+	goro_trace_stop();
+	CHECK_EQ(goro_trace_error(), -EBADF);
+	check_mine();
+}
+
+static int stop_profile(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	close_all_from(3);
+	open_mine();
+	goro_profile_cpu_stop();
+	check_mine();
+	return 0;
+}
+
+TEST(a_profile_of_the_whole_run_is_not_written_to_what_is_opened_next)
+{
+	char path[] = "/tmp/goro-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	setenv("GORO_CPUPROFILE", path, 1);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FILES + 12, FILES + 12 });
+	goro_run(stop_profile, 0, NULL);
+	unlink(path);
 }
