@@ -146,7 +146,7 @@ static long wait_precisely(int set, struct epoll_event *ev, int max, int64_t ns)
 
 	if (!load_relaxed(&no_pwait2) && !debug.nopwait2) {
 		n = sys6(SYS_epoll_pwait2, set, ev, max, ns < 0 ? NULL : &t, NULL, _NSIG / 8);
-		if (n != -ENOSYS)
+		if (n != -ENOSYS && n != -EPERM)	/* containers deny what they do not know */
 			return n;
 		store_relaxed(&no_pwait2, true);
 	}
