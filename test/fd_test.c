@@ -66,8 +66,8 @@ GO_TEST(close_wakes_everyone)
 	CHECK_EQ(fcntl(fd[0], F_GETFL), -1);
 	goro_waitgroup_wait(&wg);
 	pthread_join(t, NULL);
-	CHECK_EQ(goro_read(fd[0], &t, 1), -EBADF);
-	CHECK_EQ(goro_close(fd[0]), -EBADF);
+	/* Another descriptor, of the runtime's own, may have the number for a moment. */
+	AWAIT(goro_read(fd[0], &t, 1) == -EBADF);
 	CHECK_EQ(goro_close(fd[1]), 0);
 }
 
@@ -240,6 +240,8 @@ GO_TEST(who_was_in_a_call_never_gets_the_next_file)
 		if (i % 5 == 0)
 			goro_sleep(10 * GORO_MICROSECOND);
 		CHECK_EQ(goro_close(fd[0]), 0);
+		/* Where pipes do not know RWF_NOWAIT a reader in a call may be the one that closes it. */
+		AWAIT(fcntl(fd[0], F_GETFD) < 0);
 		CHECK_EQ(goro_close(fd[1]), 0);
 	}
 	__atomic_store_n(&reuse_over, 1, __ATOMIC_RELEASE);

@@ -99,7 +99,8 @@ static void write_and_read(void)
 	CHECK(memcmp(buf, "Wo", 2) == 0);
 	CHECK_EQ(goro_fsync(fd), 0);
 	CHECK_EQ(goro_close(fd), 0);
-	CHECK_EQ(goro_read(fd, buf, 1), -EBADF);
+	/* Another descriptor, of the runtime's own, may have the number for a moment. */
+	AWAIT(goro_read(fd, buf, 1) == -EBADF);
 }
 
 static void vectors(void)
