@@ -662,6 +662,7 @@ static struct sends send_from_idle(void)
 		SKIP("no CPU for another thread");
 	goro_gomaxprocs(2);
 	AWAIT(runtime_is_whole());
+	store_relaxed(&received, 0);
 	go(receive_all, goro_chan_ref(c));
 	for (int i = 0; i < SENDS; i++) {
 		uint64_t *switches, before;
@@ -681,7 +682,9 @@ static struct sends send_from_idle(void)
 
 GO_TEST(who_is_woken_from_idle_goes_first)
 {
-	CHECK(send_from_idle().after > SENDS / 2);
+	/* On a busy machine other threads may be awake for long. */
+	for (int tries = 5; send_from_idle().after <= SENDS / 2;)
+		CHECK(--tries > 0);
 }
 
 GO_TEST(who_is_locked_to_its_thread_goes_on)
