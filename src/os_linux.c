@@ -379,6 +379,7 @@ int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
 	int fd = (int)sys4(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	long n;
 
+	fd = own_fd_take(fd, OWN_FD_TASKS);	/* it may take a while */
 	if (fd < 0)
 		return fd;
 	while ((n = sys3(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
@@ -389,7 +390,7 @@ int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
 				fn(tid, arg);
 		}
 	}
-	sys1(SYS_close, fd);
+	own_fd_close(&fd, OWN_FD_TASKS);
 	return (int)n;
 }
 
