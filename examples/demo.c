@@ -322,6 +322,8 @@ static void ponger(goro_chan *ping, goro_chan *pong)
 
 	while (goro_chan_recv(ping, &v))
 		goro_chan_send(pong, &v);
+	goro_chan_unref(ping);
+	goro_chan_unref(pong);
 }
 
 static void small_costs(void)
@@ -339,7 +341,7 @@ static void small_costs(void)
 	go(yielder, N, &wg);
 	goro_waitgroup_wait(&wg);
 	yield_ns = (double)(goro_now() - begin) / (2.0 * N);
-	go(ponger, ping, pong);
+	go(ponger, goro_chan_ref(ping), goro_chan_ref(pong));
 	begin = goro_now();
 	for (int i = 0; i < N / 4; i++) {
 		int v;
@@ -349,6 +351,8 @@ static void small_costs(void)
 	}
 	trip_ns = (double)(goro_now() - begin) / (N / 4.0);
 	goro_chan_close(ping);
+	goro_chan_unref(ping);
+	goro_chan_unref(pong);
 	printf("  A switch from goroutine to goroutine takes %.1f ns; a message over an unbuffered\n"
 	       "  channel and the answer over another, %.0f ns.\n", yield_ns, trip_ns);
 	goro_gomaxprocs(procs);

@@ -494,6 +494,7 @@ static void accept_all(int listener, goro_chan *ended)
 		goro_sleep(5 * GORO_MILLISECOND);
 	}
 	goro_chan_close(ended);
+	goro_chan_unref(ended);
 }
 
 /* Who is idle is woken and sees that it is over. */
@@ -533,7 +534,7 @@ static int httpd(int argc, char **argv)
 	ended = goro_chan_make(0, 0);
 	goro_sema_init(&places, CONNECTIONS_MAX);
 	say_where(listener);
-	go(accept_all, listener, ended);
+	go(accept_all, listener, goro_chan_ref(ended));
 	goro_select(GORO_RECV(signals, NULL), GORO_RECV(ended, NULL));
 	atomic_store(&stopping, true);
 	goro_signal_stop(signals);	/* a second one ends it at once */

@@ -63,6 +63,7 @@ static void worker(goro_chan *requests, goro_waitgroup *wg)
 		answer(&r);
 		goro_trace_task_end(r.task);
 	}
+	goro_chan_unref(requests);
 	goro_waitgroup_done(wg);
 }
 
@@ -86,15 +87,15 @@ static int start(int argc, char **argv)
 	requests = goro_chan_of(struct request, 0);
 	goro_waitgroup_add(&wg, WORKERS);
 	for (int i = 0; i < WORKERS; i++)
-		go(worker, requests, &wg);
+		go(worker, goro_chan_ref(requests), &wg);
 	for (int i = 0; i < REQUESTS; i++) {
 		struct request r = { .id = i, .task = goro_trace_task_begin("request") };
 
 		goro_chan_send(requests, &r);
 	}
 	goro_chan_close(requests);
-	goro_waitgroup_wait(&wg);	/* nobody uses the channel any more */
 	goro_chan_unref(requests);
+	goro_waitgroup_wait(&wg);
 	goro_trace_stop();
 	error = goro_trace_error();
 	if (error)
