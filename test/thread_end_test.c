@@ -141,6 +141,8 @@ static void leave_without_tables(void)
 
 TEST(pthread_exit_below_a_function_without_unwind_table_ends_the_process)
 {
+	if (TOOL_ASAN)
+		SKIP("the sanitizer does not see libc jump to the thread's first frame");
 	run_anew(leave_without_tables);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, MESSAGE);
