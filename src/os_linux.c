@@ -75,7 +75,7 @@ static bool membarrier_probe(void)
 }
 
 /* The kernel copies a set of signals before it looks at the impossible first argument. */
-bool os_is_readable(uintptr_t addr)
+TOOL_RACY bool os_is_readable(uintptr_t addr)
 {
 	return sys4(SYS_rt_sigprocmask, -1, addr, NULL, _NSIG / 8) == -EINVAL;
 }

@@ -171,7 +171,8 @@ void preempt_wait_turn(struct m *mp, bool fresh)
 
 /* ------------------------------------------------------------- put it off */
 
-/* libc and the loader, where a goroutine is better not stopped. */
+/* libc and the loader, where a goroutine is better not stopped. A call of theirs that is
+ * made again counts as theirs. */
 static struct code_range {
 	uintptr_t start, end;
 } delicate[4];
@@ -202,7 +203,7 @@ TOOL_RACY bool preempt_is_delicate(uintptr_t pc)
 	for (int i = 0; i < delicate_n; i++)
 		if (pc >= delicate[i].start && pc < delicate[i].end)
 			return true;
-	return false;
+	return restart_is_inside(pc);
 }
 
 /* Whether the goroutine may be stopped here; if not, retake.c tries again. */

@@ -22,4 +22,10 @@ static inline bool restart_interrupted(void *ucontext, struct restart_stack on)
 	return false;
 }
 
+static inline bool restart_is_inside(uintptr_t pc)
+{
+	(void)pc;
+	return false;
+}
+
 #endif

@@ -54,6 +54,10 @@
 	.size	\name, .-\name
 	.endm
 
+	.globl	restart_code
+	.hidden	restart_code
+restart_code:
+
 /* void restart_rest(void): the rest of a transfer that was cut short. */
 	entry	restart_rest
 	testq	%rax, %rax
@@ -65,5 +69,9 @@
 /* void restart_timed(void): a call for the time that is left. */
 	entry	restart_timed
 	go_on	restart_timed
+
+	.globl	restart_code_end
+	.hidden	restart_code_end
+restart_code_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -16,6 +16,13 @@ struct restart_stack {
 /* In the handler. True: the call had done nothing, and is made again. */
 bool restart_interrupted(void *ucontext, struct restart_stack on);
 
+/* Such a call is being made there: the thread is inside whatever made the first one. */
+extern const char restart_code[], restart_code_end[];
+static inline bool restart_is_inside(uintptr_t pc)
+{
+	return pc >= (uintptr_t)restart_code && pc < (uintptr_t)restart_code_end;
+}
+
 /* The number of the system call that returned to pc, where the stack pointer was sp; -1:
  * it is not known. For the tests. */
 long restart_number(uintptr_t pc, uintptr_t sp);
