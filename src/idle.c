@@ -30,6 +30,7 @@
  * slept, so one that went to sleep on this CPU is woken, if there is one among the first few.
  */
 #include "beat.h"
+#include "m_end.h"
 #include "netpoll.h"
 #include "os.h"
 #include "runq.h"
@@ -446,7 +447,7 @@ bool m_stop(struct m *mp)
 				return true;
 			continue;
 		}
-		if (end == IDLE_EXPIRED && role.excess)
+		if (end == IDLE_EXPIRED && role.excess && m_may_end())
 			return false;
 		pp = p_for_timers();
 		if (pp) {

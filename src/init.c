@@ -18,6 +18,7 @@
 #include "fault.h"
 #include "g.h"
 #include "init.h"
+#include "m_end.h"
 #include "module.h"
 #include "os.h"
 #include "preempt.h"
@@ -46,6 +47,7 @@ static void in_child(void)
 	profile_cpu_forked();
 	signal_forked();
 	fault_forked();
+	m_ends_forked();
 	runtime_forked = true;
 	if (mp)
 		fetch_or_acqrel(&mp->attn, ATTN_FORKED);

@@ -29,6 +29,7 @@
 #include "evacuate.h"
 #include "fault.h"
 #include "limit.h"
+#include "m_end.h"
 #include "mem.h"
 #include "os.h"
 #include "preempt.h"
@@ -141,6 +142,7 @@ static void m_thread_run(struct m *mp)
 	if (mp->p)
 		p_handoff(p_unbind(mp));
 	preempt_thread_end(mp);
+	m_end_begin();
 	lock_acquire(&sched.lock);
 	store_relaxed(&sched.m_n, sched.m_n - 1);
 	deadlock_check();

@@ -3,6 +3,7 @@
  */
 #include <goro.h>
 
+#include "m_end.h"
 #include "os.h"
 #include "run.h"
 #include "runtime.h"
@@ -59,6 +60,7 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	runtime_init();
 	if (unlikely(!main_fn))
 		g_of_nil();
+	m_ends_allow();
 	trace_start_by_environment();
 	m_make_first();
 	mp = foreign_enter_early();
@@ -82,5 +84,6 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 		lock_release(&r.lock);
 	}
 	rt_exit(mp);
+	m_ends_stop();
 	return r.result;
 }
