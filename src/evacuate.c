@@ -4,8 +4,8 @@
  * A goroutine that waits takes a page at least, of which it uses a part. If it waits for
  * some seconds, its pages are shrunk to what is in them (shrink.c), kept in compact memory,
  * and given back. Whoever touches such a stack afterwards, its goroutine's waker or
- * anybody else, in user code or within a system call, waits until the server, a thread
- * of its own, has put the pages back. Nobody else in the runtime has to know.
+ * anybody else, in user code or within nearly all system calls, waits until the server, a
+ * thread of its own, has put the pages back. Nobody else in the runtime has to know.
  *
  * Why nothing is lost
  *
@@ -32,6 +32,25 @@
  * it must not be away. A goroutine that waits is not dead and cannot die while its page is away,
  * and until the server has looked whether it waits nothing is given back
  * (stack_keep_try).
+ *
+ * What does not wait
+ *
+ * The kernel waits for the server when user code faults, and when a system call copies from or
+ * to user memory or pins it. In a few places it cannot wait, and finds no memory there while
+ * the page is away:
+ *
+ *	FUTEX_WAKE_OP, FUTEX_LOCK_PI and the other  EFAULT. (FUTEX_WAIT, FUTEX_WAKE and
+ *	 operations that write to the futex          FUTEX_REQUEUE wait for the page.)
+ *	/proc/PID/mem, ptrace                       EIO
+ *	the end of a thread: robust mutexes that    the mutex stays locked, and the word as
+ *	 it owns, the word of clone's CLEARTID       it was
+ *	core dumps                                  the page is not in it
+ *
+ * A page that user code has touched is there for a look at least, unless that touch came just
+ * before it is taken away; pthread_mutex_lock touches the mutex before it asks the kernel. So
+ * what fails is the rare case, but a program cannot rule it out. The stack of a goroutine that
+ * is locked to its thread is never taken away. So a program that has such a futex or a robust
+ * mutex on a stack locks the goroutine to its thread before it waits, or has it elsewhere.
  *
  * The server waits for nobody
  *
@@ -74,6 +93,8 @@
  *
  * Rejected
  *
+ * - Looking for mutexes in the robust lists of all threads: it says nothing of a thread that
+ *   is about to lock one, nor of other futexes.
  * - Restoring in a signal handler: system calls with pointers into the stack would fail.
  * - Keeping only what lies above the stack pointer: saves 150 bytes of 400, and breaks
  *   programs that keep other stacks within theirs.

@@ -22,10 +22,11 @@ static uint32_t stamp_of(int64_t wait_since, uint64_t id)
 	return (((uint32_t)(wait_since >> 10) * UINT32_C(2654435769)) ^ (uint32_t)id) | 1;
 }
 
-/* Since when it waits, at rest; 0: it does not. The page is there. */
+/* Since when it waits, at rest; 0: it does not, or is locked to its thread and stays where it
+ * is (see "What does not wait" in evacuate.c). The page is there. */
 static TOOL_RACY uint32_t stamp_peek(const struct g *gp)
 {
-	if (peek(&gp->status) != G_WAITING || peek(&gp->mp))
+	if (peek(&gp->status) != G_WAITING || peek(&gp->mp) || peek(&gp->lock_depth) != 0)
 		return 0;
 	return stamp_of(peek(&gp->wait_since), peek(&gp->id));
 }

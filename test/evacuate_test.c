@@ -6,6 +6,7 @@
 #include "evacuate_impl.h"
 
 #include <alloca.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <goro.h>
 #include <linux/futex.h>
@@ -305,6 +306,9 @@ static void reach_in(struct shared *s)
 	CHECK_EQ(readv(pipe_fd[0], &s->iov, 1), 7);
 	CHECK_STR(s->text, "before");
 
+	until_away(s);
+	CHECK_EQ(process_vm_readv(getpid(), &(struct iovec){ buf, 7 }, 1, &(struct iovec){ s->text, 7 }, 1, 0), 7);
+
 	s->word = 3;
 	until_away(s);
 	CHECK_EQ(syscall(SYS_futex, &s->word, FUTEX_WAIT, 4, NULL), -1);
@@ -382,6 +386,78 @@ GO_TEST(threads_sleep_there)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	until_away(s);
 	CHECK_EQ(s->counter[2], 4);
+	gate_open();
+}
+
+/* ------------------------------------------------ where it must not be away
+ *
+ * The kernel does not wait for a page in all that it does: see "What does not wait". */
+
+static void show_locked(void)
+{
+	goro_lock_os_thread();
+	show();
+	goro_unlock_os_thread();
+}
+
+static void *end_with_mutex(void *mutex)
+{
+	pthread_mutex_lock(mutex);
+	return NULL;
+}
+
+static void wait_for_owner_that_ended(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	pthread_t t;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	CHECK_EQ(pthread_mutex_init(mutex, &attr), 0);
+	CHECK_EQ(pthread_create(&t, NULL, end_with_mutex, mutex), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(pthread_mutex_trylock(mutex), EOWNERDEAD);
+	CHECK_EQ(pthread_mutex_consistent(mutex), 0);
+	CHECK_EQ(pthread_mutex_unlock(mutex), 0);
+}
+
+/* Several looks later it would be away again. */
+static void let_the_server_look(void)
+{
+	uint32_t pass = load_relaxed(&evacuation.pass);
+
+	AWAIT(load_relaxed(&evacuation.pass) - pass >= 8 || load_relaxed(&evacuation.alive) == 0);
+	goro_sleep(20 * GORO_MILLISECOND);
+}
+
+GO_TEST(one_locked_to_its_thread_stays)
+{
+	int op = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0), mem = open("/proc/self/mem", O_RDONLY);
+	struct shared *s;
+	char text[7];
+
+	evacuate_soon();
+	gate_close(2);
+	go(show_locked);
+	go(hold, 1, (size_t)100);
+	goro_waitgroup_wait(&begun);
+	AWAIT(evacuate_stacks() >= 1);
+	s = shown;
+	for (int i = 0; i < 3; i++) {
+		let_the_server_look();
+		CHECK(!is_away(s));
+		s->word = 0;
+		let_the_server_look();
+		CHECK_EQ(syscall(SYS_futex, &s->counter[2], FUTEX_WAKE_OP_PRIVATE, 1, 1, &s->word, op), 0);
+		CHECK_EQ(s->word, 1);
+		s->word = 0;
+		let_the_server_look();
+		CHECK_EQ(syscall(SYS_futex, &s->word, FUTEX_LOCK_PI_PRIVATE, 0, NULL), 0);
+		CHECK_EQ(syscall(SYS_futex, &s->word, FUTEX_UNLOCK_PI_PRIVATE), 0);
+		let_the_server_look();
+		CHECK(mem < 0 || pread(mem, text, sizeof text, (off_t)(uintptr_t)s->text) == sizeof text);
+		wait_for_owner_that_ended(&s->mutex);
+	}
 	gate_open();
 }
 
