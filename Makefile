@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 bench examples install reference clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl bench examples install reference clean help
 all: build-release
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-asan       all tests with AddressSanitizer and UBSan"
 	@echo "make test-tsan       all tests with ThreadSanitizer"
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
+	@echo "make test-musl       all tests with musl for libc"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
 	@echo "make examples        the examples, beside their Go programs if there is a Go"
@@ -57,7 +58,7 @@ SECONDS ?= 3600
 soak:
 	@test/soak/run $(SECONDS)
 
-test-asan test-tsan test-aarch64:
+test-asan test-tsan test-aarch64 test-musl:
 	@test/run $(@:test-%=%)
 
 bench:

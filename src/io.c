@@ -519,7 +519,7 @@ int goro_open(const char *path, int flags, ...)
 	mode_t mode = 0;
 	int fd;
 
-	if (flags & (O_CREAT | __O_TMPFILE)) {
+	if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
 		va_list args;
 
 		va_start(args, flags);

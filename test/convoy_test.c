@@ -160,7 +160,9 @@ static int run_workers(int argc, char **argv)
 
 static void child(void)
 {
+#ifdef M_ARENA_MAX
 	mallopt(M_ARENA_MAX, 1);
+#endif
 	file = fopen("/dev/null", "w");
 	goro_run(run_workers, 0, NULL);
 }

@@ -224,7 +224,9 @@ static void *stop_when_asked(void *arg)
 	sigemptyset(&set);
 	sigaddset(&set, SIG_PREEMPT);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+#ifdef __GLIBC__
 	getcontext(&here);
+#endif
 	store_release(&mp->tid, os_tid());
 	SPIN_UNTIL(load_acquire(&mp->backtrace_for));
 	store_release(&mp->stopped_at, &here);
@@ -238,6 +240,7 @@ TEST(one_that_stops_as_it_is_asked_shows_where)
 	struct backtrace bt;
 	pthread_t t;
 
+	GLIBC_ONLY("musl has no getcontext");
 	CHECK_EQ(pthread_create(&t, NULL, stop_when_asked, &m), 0);
 	SPIN_UNTIL(load_acquire(&m.tid));
 	CHECK(backtrace_thread(&bt, &m, NULL));
@@ -269,6 +272,7 @@ GO_TEST(one_that_sleeps_in_the_kernel_shows_where_and_sleeps_on)
 	int fd[2];
 	char *s;
 
+	GLIBC_ONLY("musl's functions have no unwind tables");
 	CHECK_EQ(pipe(fd), 0);
 	goro_gomaxprocs(8);
 	go(sleep_in_kernel, fd[0]);
@@ -404,6 +408,7 @@ static void check_called(void (*caller)(void (*)(void *), int *), void (*fn)(voi
 
 GO_TEST(what_the_runtime_has_called_is_shown)
 {
+	GLIBC_ONLY("musl's functions have no unwind tables");
 	if (TOOL_TSAN)
 		SKIP("who is inside the tool cannot be asked, and atomic loads are");
 	check_called(tries, computes, "]:\ncomputes(...)\n\t");

@@ -92,7 +92,9 @@ static int run_workers(int argc, char **argv)
 static void convoy(void (*fn)(void))
 {
 	setenv("GORO_DEBUG", "slice=1000", 1);
+#ifdef M_ARENA_MAX
 	mallopt(M_ARENA_MAX, 1);
+#endif
 	file = fopen("/dev/null", "w");
 	CHECK(file);
 	work = fn;

@@ -148,6 +148,13 @@ static void test_skip(const char *reason)
 	_exit(TEST_SKIPPED);
 }
 
+/* First thing in a test of what rests on glibc: skips it where libc is another. */
+#ifdef __GLIBC__
+#define GLIBC_ONLY(reason) ((void)0)
+#else
+#define GLIBC_ONLY(reason) SKIP(reason)
+#endif
+
 #define FAIL(...)    test_fail(__FILE__, __LINE__, __VA_ARGS__)
 #define SKIP(reason) test_skip(reason)
 

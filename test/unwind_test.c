@@ -367,6 +367,7 @@ TEST(from_every_instruction)
 	static char alternate[1 << 17];
 	stack_t ss = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
 
+	GLIBC_ONLY("musl's functions have no unwind tables");
 	if (TOOL_TSAN)
 		SKIP("TSan puts signals off");
 	find_stack();
@@ -448,6 +449,7 @@ TEST(sleeping_thread_by_pc_and_sp_alone)
 	struct unwind_regs regs;
 	int tid;
 
+	GLIBC_ONLY("musl's functions have no unwind tables");
 	CHECK_EQ(pthread_create(&s.thread, NULL, sleeper_main, &s), 0);
 	while ((tid = __atomic_load_n(&s.tid, __ATOMIC_ACQUIRE)) == 0)
 		usleep(1000);
