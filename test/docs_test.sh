@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The documents: every test that docs/go-tests.md names is there, every link leads to a file
-# and a heading that are there, and examples/README.md lists every example.
+# and a heading that are there, examples/README.md lists every example, and docs/settings.md every
+# setting of GORO_DEBUG.
 cd "$(dirname "$0")/.." || exit 1
 status=0
 complain() { echo "$*"; status=1; }
@@ -29,5 +30,11 @@ done < <(grep -oH '](\([^)]*\))' ./*.md docs/*.md examples/*.md bench/*.md | sed
 for example in examples/*.c examples/*/*.c; do
 	name=${example#examples/}
 	grep -qF "($name)" examples/README.md || complain "examples/README.md does not list $name"
+done
+
+# linger is for tests of the runtime.
+for setting in $(sed -n '/DEBUG_SWITCH_LIST/,/^$/s/.*X(\([a-z0-9]*\)).*/\1/p' src/debug.h); do
+	[ "$setting" = linger ] || grep -q "\`$setting=" docs/settings.md ||
+		complain "docs/settings.md does not list $setting"
 done
 exit $status
