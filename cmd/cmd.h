@@ -38,8 +38,8 @@ void words_split(struct words *w, const char *words);	/* at blanks */
  * becomes its standard output. */
 int spawn(const struct words *w, int out);
 
-/* Where the library lies that belongs to this command: beside it in a build tree, or in
- * the lib and include folders of the prefix that it is installed in. */
+/* Where the library lies that belongs to this command: in the folder above its own in a
+ * build tree, or in the lib and include folders of the prefix that it is installed in. */
 struct place {
 	char *include, *library;	/* a folder; the static library */
 };

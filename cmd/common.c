@@ -123,7 +123,7 @@ static char *own_folder(void)
 struct place find_library(void)
 {
 	char *folder = own_folder();
-	struct place built = { GORO_SOURCE_DIR "/include", format("%s/libgoro.a", folder) };
+	struct place built = { GORO_SOURCE_DIR "/include", format("%s/../libgoro.a", folder) };
 	struct place installed = { format("%s/../" GORO_INCLUDEDIR, folder),
 		                   format("%s/../" GORO_LIBDIR "/libgoro.a", folder) };
 

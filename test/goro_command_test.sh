@@ -4,7 +4,7 @@
 . "$SOURCE_DIR/test/script.sh"
 [ -z "$GORO_SANITIZE" ] || skip "sanitizer builds are not installed"
 [ -z "$TEST_LAUNCHER" ] || skip "runs on this machine only"
-goro=$BUILD_DIR/goro
+goro=$BUILD_DIR/bin/goro
 export XDG_CACHE_HOME=$work/cache CC
 cd "$work"
 
