@@ -48,6 +48,7 @@ CODE(mov_wide, "mov $7, %rax\n\t" CALL(mov_wide));
 CODE(xor, "xor %eax, %eax\n\t" CALL(xor));
 CODE(arguments_between, "mov $281, %eax\n\txor %r8d, %r8d\n\tmov %rbx, %rdi\n\tlea 8(%rsp), %rsi\n\t"
      CALL(arguments_between));
+CODE(push_between, "mov $281, %eax\n\tpush %rbx\n\tpush $0\n\tpush $0x1000\n\t" CALL(push_between));
 CODE(conditional_jump_between, "mov $281, %eax\n\ttest %edi, %edi\n\tje 1f\n\t"
      CALL(conditional_jump_between) "\n1:\tret");
 
@@ -57,6 +58,7 @@ TEST(a_number_that_is_loaded_before_the_call_is_known)
 	CHECK_EQ(NUMBER(mov_wide), 7);
 	CHECK_EQ(NUMBER(xor), 0);
 	CHECK_EQ(NUMBER(arguments_between), 281);
+	CHECK_EQ(NUMBER(push_between), 281);
 	CHECK_EQ(NUMBER(conditional_jump_between), 281);
 }
 

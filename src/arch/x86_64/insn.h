@@ -237,7 +237,8 @@ static inline int insn_writes_one(const struct insn *in)
 		return op >= 0x38 ? INSN_WRITES_NOTHING : op & 2 ? insn_reg(in) : insn_rm(in);
 	if (insn_in(op, 0xb0, 0xbf))
 		return (op & 7) | (in->rex & 1) << 3;
-	if (insn_in(op, 0x50, 0x57) || insn_in(op, 0x70, 0x7f) || op == 0x84 || op == 0x85)
+	if (insn_in(op, 0x50, 0x57) || op == 0x68 || op == 0x6a || insn_in(op, 0x70, 0x7f) ||
+	    op == 0x84 || op == 0x85)
 		return INSN_WRITES_NOTHING;	/* push, conditional jumps, test */
 	if (op == 0x90 && !in->rex)
 		return INSN_WRITES_NOTHING;
