@@ -13,6 +13,12 @@
 
 #define MESSAGE "fatal error: pthread_exit or pthread_cancel in a goroutine's thread\n"
 
+static void not_with_tsan(void)
+{
+	if (TOOL_TSAN)
+		SKIP("the sanitizer's pthread_exit knows threads only");
+}
+
 SEEN static void leave_thread(void)
 {
 	pthread_exit(NULL);
@@ -29,6 +35,7 @@ static void leave_and_wait(void)
 
 TEST(pthread_exit_in_a_goroutine_ends_the_process)
 {
+	not_with_tsan();
 	run_anew(leave_and_wait);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, MESSAGE);
@@ -38,6 +45,7 @@ TEST(pthread_exit_in_a_goroutine_ends_the_process)
 
 TEST(pthread_exit_in_main_ends_the_process)
 {
+	not_with_tsan();
 	run_anew(leave_thread);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, MESSAGE);
@@ -46,6 +54,7 @@ TEST(pthread_exit_in_main_ends_the_process)
 
 TEST(pthread_exit_on_the_smallest_stack_ends_the_process)
 {
+	not_with_tsan();
 	setenv("GORO_STACK", "16k", 1);
 	run_anew(leave_and_wait);
 	CHECK_EQ(o.status, 2);
@@ -65,6 +74,7 @@ static void leave_in_blocking(void)
 
 TEST(pthread_exit_in_a_blocking_call_ends_the_process)
 {
+	not_with_tsan();
 	run_anew(leave_in_blocking);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, MESSAGE);
@@ -112,6 +122,7 @@ static void leave_with_cleanup(void)
 
 TEST(cleanup_handlers_of_the_goroutine_run_before)
 {
+	not_with_tsan();
 	run_anew(leave_with_cleanup);
 	CHECK_EQ(o.status, 2);
 	CHECK_STR(o.out, "cleanup ");
@@ -141,6 +152,7 @@ static void leave_without_tables(void)
 
 TEST(pthread_exit_below_a_function_without_unwind_table_ends_the_process)
 {
+	not_with_tsan();
 	if (TOOL_ASAN)
 		SKIP("the sanitizer does not see libc jump to the thread's first frame");
 	run_anew(leave_without_tables);
