@@ -872,6 +872,8 @@ TEST(a_page_that_never_comes_back_ends_the_process)
 {
 	struct test_output o;
 
+	if (test_emulated())
+		SKIP("the emulator runs no program anew");
 	test_run_anew(without_pages, NULL, &o);
 	if (o.status == TEST_SKIPPED)
 		SKIP("no userfaultfd here, or a build without evacuation");
