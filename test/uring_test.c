@@ -691,7 +691,7 @@ static void refuse_wakes(const struct seccomp_notif *n, struct seccomp_notif_res
 {
 	if (n->data.args[3] & IORING_ENTER_SQ_WAKEUP && load_seqcst(&wakes_refused) > 0) {
 		fetch_add_seqcst(&wakes_refused, -1);
-		r->error = -wake_error;
+		r->error = -load_seqcst(&wake_error);
 	} else {
 		r->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	}
