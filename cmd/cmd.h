@@ -15,6 +15,7 @@ enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 int cmd_run(int argc, char **argv);
 int cmd_build(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 /* "goro: " and the message on standard error. die ends with STATUS_FAILED. */
