@@ -326,7 +326,7 @@ static const char build_help[] =
 /* True if the words ask for help or are wrong, with the status to end with. */
 static bool has_ended(int argc, char **argv, const struct job *job, const char *help, int *status)
 {
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+	if (asks_for_help(argc, argv)) {
 		fputs(help, stdout);
 		*status = 0;
 		return true;

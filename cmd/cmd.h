@@ -15,12 +15,16 @@ enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 int cmd_run(int argc, char **argv);
 int cmd_build(int argc, char **argv);
+int cmd_new(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 /* "goro: " and the message on standard error. die ends with STATUS_FAILED. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The first word behind the subcommand is --help or -h. */
+bool asks_for_help(int argc, char **argv);
 
 /* malloc and the like, which die without memory. */
 void *alloc(size_t n);

@@ -36,6 +36,11 @@ _Noreturn void die(const char *fmt, ...)
 	exit(STATUS_FAILED);
 }
 
+bool asks_for_help(int argc, char **argv)
+{
+	return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+}
+
 void *alloc(size_t n)
 {
 	void *p = malloc(n);

@@ -442,7 +442,7 @@ int cmd_doctor(int argc, char **argv)
 	int status = 0;
 
 	if (argc > 1) {
-		bool asked = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
+		bool asked = asks_for_help(argc, argv);
 
 		fputs(help, asked ? stdout : stderr);
 		return asked ? 0 : STATUS_USAGE;
