@@ -68,7 +68,8 @@ static int start(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 	int err;
 
 	goro_waitgroup_add(&g->wg, 1);
-	err = goro_go(member, g, fn, arg);
+	/* What goro_go does; clang warns there of an argument that is a function. */
+	err = goro_start((void (*)(void))member, (uintptr_t)g, (uintptr_t)fn, (uintptr_t)arg, 0, 0, 0);
 	if (err < 0)
 		leave(g);
 	return err;
