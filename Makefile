@@ -10,7 +10,8 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl bench examples install reference clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl bench examples install reference \
+	dist amalgamation clean help
 all: build-release
 
 help:
@@ -30,6 +31,8 @@ help:
 	@echo "make examples        the examples, beside their Go programs if there is a Go"
 	@echo "make reference       the manual as a web site: $(BUILD)/reference/index.html"
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
+	@echo "make dist            the source as an archive: $(BUILD)/goro-VERSION.tar.gz"
+	@echo "make amalgamation    the library as two files: $(BUILD)/amalgamation/goro.c and goro.h"
 	@echo "make build-PRESET    any build of CMakePresets.json"
 	@echo "make clean           remove $(BUILD)"
 
@@ -79,6 +82,17 @@ examples: build-release
 reference:
 	@tools/setup reference
 	@tools/reference $(BUILD)/reference
+
+# The last commit, not the work tree; the same bytes whenever and wherever it is made.
+VERSION = $(shell sed -n 's/^project.goro VERSION \([^ ]*\).*/\1/p' CMakeLists.txt)
+dist:
+	@mkdir -p $(BUILD)
+	@git -c tar.umask=022 archive --prefix=goro-$(VERSION)/ -o $(BUILD)/goro-$(VERSION).tar HEAD
+	@gzip -9nf $(BUILD)/goro-$(VERSION).tar
+
+amalgamation:
+	@tools/setup amalgamation
+	@tools/amalgamate $(BUILD)/amalgamation
 
 clean:
 	@rm -rf $(BUILD)
