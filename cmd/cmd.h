@@ -16,6 +16,7 @@ enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 int cmd_run(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_new(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
@@ -37,6 +38,9 @@ struct words {
 };
 void words_add(struct words *w, const char *word);
 void words_split(struct words *w, const char *words);	/* at blanks */
+
+/* The names in a folder, but for those that begin with a dot. */
+struct words list_folder(const char *path);
 
 /* Runs a program and waits for it: its exit status, 128 and the number of the signal that
  * ended it, or -1 if it could not be started (which is said). With out, the descriptor

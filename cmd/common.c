@@ -1,6 +1,7 @@
 /*
  * common.c - messages, memory, child processes, and where the library lies.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,6 +84,21 @@ void words_split(struct words *w, const char *words)
 	for (char *word = strtok_r(format("%s", words), " \t", &rest); word;
 	     word = strtok_r(NULL, " \t", &rest))
 		words_add(w, word);
+}
+
+struct words list_folder(const char *path)
+{
+	struct words w = { 0 };
+	DIR *d = opendir(path);
+	struct dirent *e;
+
+	if (!d)
+		return w;
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			words_add(&w, format("%s", e->d_name));
+	closedir(d);
+	return w;
 }
 
 int spawn(const struct words *w, int out)

@@ -15,6 +15,7 @@ static const struct command {
 	{ "run", cmd_run, "compile a C or C++ file and run it" },
 	{ "build", cmd_build, "compile C or C++ files into a program" },
 	{ "new", cmd_new, "make a project in a new folder" },
+	{ "dump", cmd_dump, "the stacks of all goroutines of a running program" },
 	{ "doctor", cmd_doctor, "what this machine offers, and what falls back" },
 	{ "version", cmd_version, "which goro this is" },
 };

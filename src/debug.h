@@ -26,6 +26,7 @@
 	X(ringfirst)	/* files by io_uring, however few there are */     \
 	X(evacuate)	/* stacks after N ms, however few or often; -1: never */ \
 	X(chan)		/* what is freed is kept, to be found out: freed.h; -1: not */ \
+	X(noattach)	/* goro dump PID and goro top PID are refused */   \
 	X(nouserfault)	/* as if it had no userfaultfd */
 
 struct debug {

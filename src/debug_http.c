@@ -18,7 +18,8 @@
  * A listener waits for I/O, so that as in Go a program whose other goroutines are all
  * asleep is not told that it is in a deadlock: it stays there to be looked at.
  *
- * Where it listens is told in debug_listen.c, who may ask in debug_guard.c.
+ * Where it listens is told in debug_listen.c, who may ask in debug_guard.c, and how a program
+ * that does not listen is asked in debug_attach.c.
  */
 #define _GNU_SOURCE
 #include "debug_http.h"
@@ -292,7 +293,7 @@ static void turn_away(int fd)
 	goro_close(fd);
 }
 
-static void accept_one(const struct listener *l, int fd)
+void debug_http_take(int fd, bool local)
 {
 	struct conn *c;
 
@@ -300,7 +301,7 @@ static void accept_one(const struct listener *l, int fd)
 		turn_away(fd);
 	} else if ((c = calloc(1, sizeof *c))) {
 		c->fd = fd;
-		c->local = l->local;
+		c->local = local;
 		if (debug_go(serve_conn, c))
 			return;
 		free(c);
@@ -321,7 +322,7 @@ static void accept_all(void *arg)
 		int fd = goro_accept(l->fd, NULL, NULL);
 
 		if (fd >= 0)
-			accept_one(l, fd);
+			debug_http_take(fd, l->local);
 		else
 			goro_sleep(50 * GORO_MILLISECOND);	/* no descriptors, or memory */
 	}

@@ -32,6 +32,9 @@ struct reply {
 
 /* goro_debug_serve; *port is the one it got. */
 int debug_http_serve(const char *address, int *port);
+/* Serves a connection, or hangs up if there are too many. local: it came by the loopback
+ * interface. The caller is no goroutine, or one of the runtime's own. */
+void debug_http_take(int fd, bool local);
 /* GORO_DEBUG_SERVE, if it is set. */
 void debug_http_init(void);
 /* A goroutine of the runtime's own. False: no memory. */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "cxx.h"
+#include "debug_attach.h"
 #include "evacuate.h"
 #include "fault.h"
 #include "limit.h"
@@ -292,6 +293,7 @@ static void *spawner_thread(void *arg)
 		} else {
 			if (helping)
 				procs_help(helping = false);
+			debug_attach_start_if_asked();
 			evacuate_start_if_wanted();
 			scavenge_start_if_wanted();
 			note_sleep(&spawner_note);
@@ -301,7 +303,7 @@ static void *spawner_thread(void *arg)
 }
 
 /* It also prepares stacks, when it has no thread to make, and starts the server of
- * evacuate.c and the scavenger. */
+ * evacuate.c, the scavenger, and what debug_attach.c is asked for. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);

@@ -38,6 +38,7 @@
 
 #include "backtrace.h"
 #include "convoy.h"
+#include "debug_attach.h"
 #include "fault.h"
 #include "fd.h"
 #include "latency.h"
@@ -287,8 +288,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	struct m *mp = m_self();
 	int *errno_at = goro_errno();
 	int saved = *errno_at;
-	bool program_saw = !os_signal_is_ours(info) && !signal_take(sig) &&
-	                   sigchain_give(&chain, info, uc);
+	bool program_saw = !os_signal_is_ours(info) && !debug_attach_take(info) &&
+	                   !signal_take(sig) && sigchain_give(&chain, info, uc);
 	bool sleeps_on = false;
 
 	if (load_relaxed(&reach_holding) & 1 && reach_on_signal(uc) && (!mp || mp->is_foreign))
