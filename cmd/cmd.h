@@ -17,6 +17,7 @@ int cmd_run(int argc, char **argv);
 int cmd_build(int argc, char **argv);
 int cmd_new(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -16,6 +16,7 @@ static const struct command {
 	{ "build", cmd_build, "compile C or C++ files into a program" },
 	{ "new", cmd_new, "make a project in a new folder" },
 	{ "dump", cmd_dump, "the stacks of all goroutines of a running program" },
+	{ "top", cmd_top, "what the goroutines of a running program do, live" },
 	{ "doctor", cmd_doctor, "what this machine offers, and what falls back" },
 	{ "version", cmd_version, "which goro this is" },
 };
