@@ -18,8 +18,7 @@ static void deadlock_child(void (*main_fn)(void))
  * its own. */
 static void check_deadlock(int (*main_fn)(int, char **), struct test_output *o)
 {
-	if (test_emulated())
-		SKIP("the emulator has threads of its own");
+	test_needs_deadlocks();
 	test_run_anew(deadlock_child, (void (*)(void))main_fn, o);
 	CHECK_EQ(o->status, 2);
 	CHECK_CONTAINS(o->err, "fatal error: all goroutines are asleep - deadlock!");

@@ -68,10 +68,10 @@ TEST(a_sigurg_handler_of_the_program_is_awaited)
 	CHECK_EQ(o.status, 3);
 }
 
-static void check_deadlock(void)
+static void ends_in_deadlock(void (*f)(void))
 {
-	if (test_emulated())
-		SKIP("the emulator has threads of its own");
+	test_needs_deadlocks();
+	run_anew(f);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!");
 }
@@ -84,8 +84,7 @@ static void alarm_by_default(void)
 
 TEST(an_alarm_that_only_ends_the_process_is_not_awaited)
 {
-	run_anew(alarm_by_default);
-	check_deadlock();
+	ends_in_deadlock(alarm_by_default);
 }
 
 /* Handlers of faults are called for what the program itself does. */
@@ -99,8 +98,7 @@ static void handle_faults(void)
 
 TEST(handlers_of_faults_are_not_awaited)
 {
-	run_anew(handle_faults);
-	check_deadlock();
+	ends_in_deadlock(handle_faults);
 }
 
 static void profile_then_wait(void)
@@ -116,6 +114,5 @@ static void profile_then_wait(void)
 
 TEST(our_own_handlers_are_not_awaited)
 {
-	run_anew(profile_then_wait);
-	check_deadlock();
+	ends_in_deadlock(profile_then_wait);
 }

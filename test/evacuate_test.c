@@ -806,6 +806,7 @@ TEST(a_deadlock_is_seen)
 {
 	struct test_output o;
 
+	test_needs_deadlocks();
 	run_anew(deadlock_beside, &o);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "all goroutines are asleep - deadlock!");
@@ -872,8 +873,6 @@ TEST(a_page_that_never_comes_back_ends_the_process)
 {
 	struct test_output o;
 
-	if (test_emulated())
-		SKIP("the emulator runs no program anew");
 	test_run_anew(without_pages, NULL, &o);
 	if (o.status == TEST_SKIPPED)
 		SKIP("no userfaultfd here, or a build without evacuation");

@@ -46,8 +46,7 @@ static void not_with_asan(void)
 
 static void run_to_deadlock(void (*f)(void))
 {
-	if (test_emulated())
-		SKIP("the emulator runs threads of its own");
+	test_needs_deadlocks();
 	run_anew(f);
 	CHECK_EQ(o.status, 2);
 }

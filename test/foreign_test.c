@@ -382,6 +382,7 @@ static void call(void (*program)(void))
 
 static void ends_in_deadlock(void (*program)(void))
 {
+	test_needs_deadlocks();
 	test_run_anew(call, program, &o);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "fatal error: all goroutines are asleep - deadlock!\n");

@@ -154,8 +154,6 @@ TEST(a_destructor_without_end_does_not_keep_the_process)
 {
 	struct test_output o;
 
-	if (test_emulated())
-		SKIP("the emulator runs no program anew");
 	test_run_anew(with_endless_destructor, (void (*)(void))(uintptr_t)exit_at_once, &o);
 	CHECK_EQ(o.status, 0);
 }
@@ -184,8 +182,6 @@ TEST(a_destructor_may_exit)
 {
 	struct test_output o;
 
-	if (test_emulated())
-		SKIP("the emulator runs no program anew");
 	test_run_anew(with_exit_in_destructor, (void (*)(void))(uintptr_t)wait_for_exit, &o);
 	CHECK_EQ(o.status, 7);
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "await.h"
+#include "limit_memory.h"
 #include "runtime.h"
 #include "test.h"
 
@@ -629,8 +630,7 @@ static void panic_in_main_without_memory(void)
 
 TEST(a_panic_needs_no_memory)
 {
-	if (TOOL_ASAN || TOOL_TSAN)
-		SKIP("a sanitizer needs address space of its own");
+	needs_memory_limit();
 	ends_with(panic_in_main_without_memory, "panic: no room for three\n\ngoroutine 1 [running]:\n");
 }
 
@@ -739,8 +739,7 @@ TEST(goexit_of_main_is_a_deadlock_once_all_others_are_gone)
 {
 	struct test_output o;
 
-	if (test_emulated())
-		SKIP("the emulator runs threads of its own");
+	test_needs_deadlocks();
 	test_run_anew(call, goexit_main, &o);
 	ended_with(&o, "fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n");
 }

@@ -102,9 +102,10 @@ static void apart(void (*fn)(void))
 
 /* ----------------------------------------------------------------- found */
 
-static void leave_receiver(void)
+SEEN static void leave_receiver(void)
 {
 	go(receives, chan());
+	NO_TAIL_CALL();
 }
 
 GO_TEST(one_on_a_channel_nobody_knows)

@@ -13,6 +13,7 @@
 #include "atomic.h"
 #include "await.h"
 #include "cpus.h"
+#include "limit_memory.h"
 #include "linger.h"
 #include "procs.h"
 #include "runtime.h"
@@ -484,8 +485,7 @@ GO_TEST(a_spare_thread_that_cannot_be_had_is_done_without)
 	unsigned long pages;
 	FILE *f;
 
-	if (TOOL_ASAN || TOOL_TSAN)
-		SKIP("a sanitizer needs address space of its own");
+	needs_memory_limit();
 	goro_gomaxprocs(1);
 	AWAIT(runtime_is_whole());
 	f = fopen("/proc/self/statm", "r");

@@ -281,17 +281,38 @@ static void test_run_child(void (*fn)(void), struct test_output *o)
 	test_capture(fn, none, o);
 }
 
+/* argv is NULL-terminated. TEST_LAUNCHER in the environment is the command, in
+ * words, that runs programs of this build on this machine. */
+__attribute__((unused))
+static void test_run_program(const char *const *argv, struct test_output *o)
+{
+	const char *full[64];
+	size_t n = 0, max = sizeof(full) / sizeof(full[0]) - 1;
+	const char *launcher = getenv("TEST_LAUNCHER");
+	char *words = strdup(launcher ? launcher : ""), *rest;
+	for (char *w = strtok_r(words, " ", &rest); w && n < max; w = strtok_r(NULL, " ", &rest))
+		full[n++] = w;
+	while (*argv && n < max)
+		full[n++] = *argv++;
+	full[n] = NULL;
+	test_capture(NULL, full, o);
+	free(words);
+}
+
 /* fn(arg) in a process that begins anew with this program: unlike after a fork, the
  * threads that a sanitizer runs are there. */
 __attribute__((unused))
 static void test_run_anew(void (*fn)(void (*)(void)), void (*arg)(void), struct test_output *o)
 {
-	const char *const argv[] = { "/proc/self/exe", NULL };
+	static char self[4096]; /* not "/proc/self/exe", which would be the launcher */
+	const char *const argv[] = { self, NULL };
 	char call[64];
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		FAIL("cannot tell what program this is");
 	snprintf(call, sizeof(call), "%td %td", (intptr_t)fn - (intptr_t)test_run_anew,
 		 (intptr_t)arg - (intptr_t)test_run_anew);
 	setenv("TEST_CALL", call, 1);
-	test_capture(NULL, argv, o);
+	test_run_program(argv, o);
 	unsetenv("TEST_CALL");
 }
 
@@ -314,22 +335,13 @@ static bool test_emulated(void)
 	return launcher && strstr(launcher, "qemu");
 }
 
-/* argv is NULL-terminated. TEST_LAUNCHER in the environment is the command, in
- * words, that runs programs of this build on this machine. */
+/* First thing in a test of "all goroutines are asleep - deadlock!": the runtime reports
+ * that only if it knows every thread of the process. */
 __attribute__((unused))
-static void test_run_program(const char *const *argv, struct test_output *o)
+static void test_needs_deadlocks(void)
 {
-	const char *full[64];
-	size_t n = 0, max = sizeof(full) / sizeof(full[0]) - 1;
-	const char *launcher = getenv("TEST_LAUNCHER");
-	char *words = strdup(launcher ? launcher : ""), *rest;
-	for (char *w = strtok_r(words, " ", &rest); w && n < max; w = strtok_r(NULL, " ", &rest))
-		full[n++] = w;
-	while (*argv && n < max)
-		full[n++] = *argv++;
-	full[n] = NULL;
-	test_capture(NULL, full, o);
-	free(words);
+	if (test_emulated())
+		SKIP("the emulator has threads of its own, which the runtime does not know");
 }
 
 /* ------------------------------------------------------------------- main */
