@@ -10,8 +10,8 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl bench examples install reference \
-	dist amalgamation clean help
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-packages bench examples install reference \
+	dist amalgamation deb clean help
 all: build-release
 
 help:
@@ -33,6 +33,8 @@ help:
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
 	@echo "make dist            the source as an archive: $(BUILD)/goro-VERSION.tar.gz"
 	@echo "make amalgamation    the library as two files: $(BUILD)/amalgamation/goro.c and goro.h"
+	@echo "make deb             Debian packages: $(BUILD)/deb"
+	@echo "make test-packages   these, built and used; Debian packages in a fresh Debian"
 	@echo "make build-PRESET    any build of CMakePresets.json"
 	@echo "make clean           remove $(BUILD)"
 
@@ -93,6 +95,14 @@ dist:
 amalgamation:
 	@tools/setup amalgamation
 	@tools/amalgamate $(BUILD)/amalgamation
+
+deb: dist
+	@tools/setup deb
+	@packaging/build-deb $(BUILD)/goro-$(VERSION).tar.gz $(BUILD)/deb
+
+test-packages: dist
+	@tools/setup packages
+	@packaging/test $(BUILD)
 
 clean:
 	@rm -rf $(BUILD)
