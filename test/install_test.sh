@@ -76,6 +76,15 @@ DESTDIR=$work/stage cmake --install "$BUILD_DIR" --prefix /usr >/dev/null
 ! grep -r rpath stage/usr/lib*/pkgconfig stage/usr/lib/*/pkgconfig 2>/dev/null || fail "an rpath to the system's directory"
 find stage -name goro.pc | grep -q . || fail "no goro.pc in the stage"
 
+echo "each file is in a Debian package"
+patterns=$(sed 's/ .*//' "$SOURCE_DIR"/packaging/debian/*.install)
+(cd stage && find usr -path 'usr/lib*' -prune -o ! -type d -print) | while read -r file; do
+	for pattern in $patterns; do
+		case $file in $pattern/*) continue 2 ;; esac
+	done
+	fail "packaging/debian/*.install: $file is in no package"
+done
+
 echo "CMake"
 {
 	cmake -S . -B cmake-build -DCMAKE_C_COMPILER="$CC" -DCMAKE_BUILD_TYPE=Release \
