@@ -5,7 +5,8 @@
  * plus one (backtrace.h). A return address never does: the call before it is longer than that.
  *
  * In user code a goro_ function may be far out, as goro_try is, with functions of the program's
- * inside it. So only one that never calls the program hides what it works in.
+ * inside it. So only one that never calls the program hides what it works in, and the outermost
+ * of those is what the program called: goro_read unlocks a mutex by goro_mutex_unlock.
  */
 #include "frame.h"
 
@@ -63,24 +64,37 @@ struct frame frame_of_address(void *unused, uintptr_t address)
 	return frame_of_symbol(address, &sym);
 }
 
+/* The index of the function that the program called; 0 if it called none. */
+static size_t called_by_program(const uintptr_t *pc, size_t n, enum frames from,
+                                struct frame (*look)(void *arg, uintptr_t address), void *arg)
+{
+	size_t called = 0;
+	bool found = false;
+
+	for (size_t i = 0; i < n && i < FRAMES_OF_RUNTIME; i++) {
+		struct frame f = look(arg, pc[i] - (i > 0));
+		bool hides = f.is_api && !f.calls_back;
+
+		if (hides || (from == FRAMES_RUNTIME && !found && (f.is_api || f.is_beginning))) {
+			called = i;
+			found = true;
+		}
+	}
+	return called;
+}
+
 size_t frame_program(const uintptr_t *pc, size_t n, enum frames from,
                      struct frame (*look)(void *arg, uintptr_t address), void *arg, uintptr_t *out)
 {
-	struct frame f, start = { .is_first = false };
+	struct frame start = { .is_first = false };
 	size_t first = 0, end = n, count = 0;
 
 	if (n > 1)
 		start = look(arg, pc[n - 1] - 1);
 	if (start.is_first)
 		end--;
-	for (size_t i = 0; from != FRAMES_ALL && i < end && i < FRAMES_OF_RUNTIME; i++) {
-		f = look(arg, pc[i] - (i > 0));
-		if (f.is_api ? from == FRAMES_RUNTIME || !f.calls_back
-		             : from == FRAMES_RUNTIME && f.is_beginning) {
-			first = i;
-			break;
-		}
-	}
+	if (from != FRAMES_ALL)
+		first = called_by_program(pc, end, from, look, arg);
 	while (end > first + !start.is_first && look(arg, pc[end - 1] - (end > 1)).is_beginning)
 		end--;
 	for (size_t i = first; i < end; i++)

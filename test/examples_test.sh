@@ -6,8 +6,16 @@
 cd "$SOURCE_DIR/examples"
 status=0
 
+# Whether the machine runs the program without the launcher, as an example does that runs itself.
+runs_by_name()
+{
+	"$BUILD_DIR/examples/$1" child >"$work/got" 2>&1
+	[ $? != 126 ]
+}
+
 for out in */*.out; do
 	example=${out%.out}
+	[ "$example" != learn/14_queues ] || runs_by_name "$example" || continue
 	timeout 60 $TEST_LAUNCHER "$BUILD_DIR/examples/$example" >"$work/got" 2>"$work/err" ||
 		{ echo "examples/$example: status $?"; cat "$work/err"; status=1; }
 	diff -u "$out" "$work/got" || status=1

@@ -6,7 +6,7 @@
 #include "test.h"
 
 /* Functions of 100 bytes each, by their place here. */
-enum { USER = 1, MAIN, READ, TRANSFER, TRY, START, BEGINNING, THUNK };
+enum { USER = 1, MAIN, READ, TRANSFER, TRY, START, BEGINNING, THUNK, UNLOCK };
 
 static struct frame look(void *unused, uintptr_t address)
 {
@@ -14,7 +14,8 @@ static struct frame look(void *unused, uintptr_t address)
 
 	(void)unused;
 	return (struct frame){
-		.function = function, .is_api = function == READ || function == TRY || function == THUNK,
+		.function = function, .is_api = function == READ || function == TRY || function == THUNK ||
+		                                function == UNLOCK,
 		.calls_back = function == TRY, .is_beginning = function == BEGINNING,
 		.is_first = address % 100 == 0,
 	};
@@ -49,6 +50,15 @@ TEST(what_the_runtime_works_in_is_left_out)
 	CHECK_STR(SHOWN(FRAMES_ALL, IN(TRANSFER), IN(READ), STACK), "4312");
 	CHECK_STR(SHOWN(FRAMES_USER, STACK), "12");
 	CHECK_STR(SHOWN(FRAMES_USER, IN(READ), STACK), "312");
+}
+
+/* As a read unlocks a mutex. */
+TEST(what_a_function_of_goro_calls_of_goro_is_left_out)
+{
+	CHECK_STR(SHOWN(FRAMES_RUNTIME, IN(UNLOCK), IN(TRANSFER), IN(READ), STACK), "312");
+	CHECK_STR(SHOWN(FRAMES_USER, IN(UNLOCK), IN(TRANSFER), IN(READ), STACK), "312");
+	CHECK_STR(SHOWN(FRAMES_RUNTIME, IN(UNLOCK), IN(USER), IN(TRY), STACK), "91512");
+	CHECK_STR(SHOWN(FRAMES_RUNTIME, IN(TRY), IN(USER), IN(TRY), STACK), "51512");
 }
 
 TEST(what_goro_calls_is_the_programs)
