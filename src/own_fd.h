@@ -6,18 +6,19 @@
 
 #include <stdbool.h>
 
-/* What a descriptor is for: the signal that marks it, see own_fd.c. */
+/* What a descriptor is for: the signal that marks it, see own_fd.c. Not 63 and 64, which
+ * qemu-user keeps for itself and refuses as marks. */
 enum own_fd {
-	OWN_FD_POLLER = 64,
-	OWN_FD_BREAK = 63,
-	OWN_FD_WATCH = 62,
-	OWN_FD_ALARM = 61,
-	OWN_FD_RING = 60,
-	OWN_FD_QUOTA = 59,
-	OWN_FD_LOAD = 58,
-	OWN_FD_TASKS = 57,
-	OWN_FD_SELF = 56,
-	OWN_FD_PROFILE = 55,
+	OWN_FD_POLLER = 62,
+	OWN_FD_BREAK = 61,
+	OWN_FD_WATCH = 60,
+	OWN_FD_ALARM = 59,
+	OWN_FD_RING = 58,
+	OWN_FD_QUOTA = 57,
+	OWN_FD_LOAD = 56,
+	OWN_FD_TASKS = 55,
+	OWN_FD_SELF = 54,
+	OWN_FD_PROFILE = 53,
 };
 
 /* Some may have numbers that the program uses soon: look more often. */
