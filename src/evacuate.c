@@ -294,7 +294,7 @@ static void make_pass(void)
 {
 	int64_t worked = 0;
 
-	evacuation.pass++;
+	store_relaxed(&evacuation.pass, evacuation.pass + 1);	/* tests read it */
 	evacuation.pending = false;
 	forget_kept_back();
 	if (few_are_alive())

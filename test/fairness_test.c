@@ -19,6 +19,8 @@ struct pair {
 	volatile int64_t count;
 };
 
+static goro_waitgroup taking_turns;
+
 /* Go's TestPingPongHog, to the letter. */
 static void take_turns(struct pair *p)
 {
@@ -27,6 +29,7 @@ static void take_turns(struct pair *p)
 	for (;;) {
 		switch (goro_select(GORO_RECV(p->done, NULL), GORO_RECV(p->wake, NULL))) {
 		case 0:
+			goro_waitgroup_done(&taking_turns);
 			return;
 		case 1:
 			for (int i = 0; i < p->limit; i++)
@@ -39,6 +42,7 @@ static void take_turns(struct pair *p)
 static void start_pair(struct pair *p, goro_chan *done, int limit)
 {
 	*p = (struct pair){ .done = done, .wake = goro_chan_of(bool, 0), .limit = limit };
+	goro_waitgroup_add(&taking_turns, 2);
 	go(take_turns, p);
 	go(take_turns, p);
 }
@@ -58,7 +62,7 @@ static double measure_pairs(void)
 	goro_chan_close(done);
 	goro_chan_recv(heavy.wake, NULL);
 	goro_chan_recv(light.wake, NULL);
-	AWAIT(goro_num_goroutine() == 1);
+	goro_waitgroup_wait(&taking_turns);
 	goro_chan_unref(heavy.wake);
 	goro_chan_unref(light.wake);
 	goro_chan_unref(done);

@@ -235,7 +235,7 @@ static void hangs(void)
 
 TEST(a_deadlock_is_told)
 {
-	run(hangs);
+	run_anew(hangs);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "all goroutines are asleep");
 }
