@@ -90,6 +90,8 @@ static void send_until_done(goro_chan *c, goro_chan *done)
 
 	while (goro_select(GORO_SEND(c, &yes), GORO_RECV(done, NULL)) == 0)
 		;
+	goro_chan_unref(c);
+	goro_chan_unref(done);
 }
 
 /* Go's TestTimerFairness. */
@@ -99,7 +101,7 @@ GO_TEST(a_timer_is_seen_by_who_always_finds_another_case_ready)
 	goro_timer *t;
 
 	for (int i = 0; i < 2; i++)
-		go(send_until_done, c, done);
+		go(send_until_done, goro_chan_ref(c), goro_chan_ref(done));
 	t = goro_timer_make(20 * GORO_MILLISECOND);
 	while (goro_select(GORO_RECV(c, NULL), GORO_RECV(goro_timer_chan(t), NULL)) == 0)
 		;
@@ -124,6 +126,8 @@ static void exchange_until_time(goro_chan *c, goro_chan *done)
 	} while (goro_select(GORO_SEND(c, &yes), GORO_RECV(c, NULL), GORO_RECV(goro_timer_chan(t), NULL)) != 2);
 	goro_chan_send(done, &yes);
 	goro_timer_free(t);
+	goro_chan_unref(c);
+	goro_chan_unref(done);
 }
 
 /* Go's TestTimerFairness2. */
@@ -132,10 +136,9 @@ GO_TEST(timers_are_seen_by_a_pair_that_makes_system_calls)
 	goro_chan *c = goro_chan_of(bool, 0), *done = goro_chan_of(bool, 0);
 
 	for (int i = 0; i < 2; i++)
-		go(exchange_until_time, c, done);
+		go(exchange_until_time, goro_chan_ref(c), goro_chan_ref(done));
 	for (int i = 0; i < 2; i++)
 		goro_chan_recv(done, NULL);
-	AWAIT(goro_num_goroutine() == 1);
 	goro_chan_unref(c);
 	goro_chan_unref(done);
 }
@@ -192,6 +195,7 @@ static void call_until_stopped(useconds_t us, goro_chan *c)
 	while (!load_relaxed(&stop))
 		goro_blocking(wait_a_little, &us);
 	goro_chan_send(c, &yes);
+	goro_chan_unref(c);
 }
 
 /* Go's TestPreemptionAfterSyscall. */
@@ -202,13 +206,12 @@ static void call_for(useconds_t us)
 
 	store_relaxed(&stop, false);
 	for (int i = 0; i < CALLERS; i++)
-		go(call_until_stopped, us, c);
+		go(call_until_stopped, us, goro_chan_ref(c));
 	for (int i = 0; i < CALLERS; i++)
 		goro_chan_recv(c, NULL);
 	store_relaxed(&stop, true);
 	for (int i = 0; i < CALLERS; i++)
 		goro_chan_recv(c, NULL);
-	AWAIT(goro_num_goroutine() == 1);
 	goro_chan_unref(c);
 }
 
