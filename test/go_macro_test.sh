@@ -32,6 +32,7 @@ long double extended(int a);
 __extension__ typedef __int128 int128;
 void whole128(int128 a);
 void named128(const char *a, int128 b);
+void calls(void (*f)(bool), int n);
 '
 
 # compile SNIPPET COMPILER FLAGS...
@@ -70,6 +71,7 @@ all_good=(
 	'int x = 1; go(kinds, true, GREEN, (unsigned char)200, &x, 5u, &x);'
 	'go(kinds, argc > 1, RED, (unsigned char)1, NULL, sizeof(int), (const int *)0);'
 	'go(fp, none); go(fp, &none); void (*f)(void) = none; go(f); go(fp, f);'
+	'go(calls, flag, argc); go(calls, &flag, argc); go(calls, NULL, argc);'
 	'int a[3]; go(pointer, a); go(pointer, &a[1]);'
 	'for (int i = 0; i < 10; i++) go(one, i);'
 	'if (argc) go(none); else go(none);'
@@ -111,7 +113,7 @@ all_bad=(
 	'int128 x = 1; go(one, x);'
 	'int128 x = 1; go(whole128, x);'
 	'go(whole128, 1);'
-	'go(named128, "text", 1);'
+	'go(named128, (const char *)"text", 1);'
 )
 # .. of which the message says whose it is.
 named='go(real, 1);|go(single, argc);|go(named_real|go(pair_real|go(reals|go(big|go(extended|128'
