@@ -104,9 +104,12 @@ GO_TEST(a_deadline_ends_the_wait)
 	CHECK(goro_sema_try_acquire(&s, 2));
 }
 
+static bool timed_out;
+
 static void *wait_as_thread(void *s)
 {
 	CHECK_EQ(acquire_for(s, 1, 5 * GORO_MILLISECOND), -ETIMEDOUT);
+	store_seqcst(&timed_out, true);
 	CHECK_EQ(acquire_for(s, 1, seconds(50)), 0);
 	return NULL;
 }
@@ -118,7 +121,8 @@ GO_TEST(threads_have_deadlines_too)
 
 	acquire(&s, 1);
 	pthread_create(&t, NULL, wait_as_thread, &s);
-	goro_sleep(10 * GORO_MILLISECOND);
+	AWAIT(load_seqcst(&timed_out));
+	goro_sleep(5 * GORO_MILLISECOND);	/* for it to wait again */
 	goro_sema_release(&s, 1);
 	pthread_join(t, NULL);
 	CHECK(!goro_sema_try_acquire(&s, 1));

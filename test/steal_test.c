@@ -334,7 +334,7 @@ GO_TEST(two_that_talk_stay_together)
 	struct goro_stats before, after;
 	int turns = SCALED(200000);
 
-	if (TOOL_TSAN || TOOL_ASAN)
+	if (TOOL_TSAN || TOOL_ASAN || test_emulated())
 		SKIP("a turn may take longer than a thief waits");
 	goro_gomaxprocs(2);
 	go(answer, ping, pong);
