@@ -215,6 +215,7 @@ static void all_asleep(void)
 
 TEST(a_deadlock_is_reported_afterwards)
 {
+	test_needs_deadlocks();
 	run_anew(all_asleep);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "all goroutines are asleep");

@@ -571,6 +571,7 @@ TEST(a_deadlock_is_still_one)
 {
 	struct test_output o;
 
+	test_needs_deadlocks();
 	test_run_anew(hangs, NULL, &o);
 	CHECK_EQ(o.status, 2);
 	CHECK_CONTAINS(o.err, "deadlock");
