@@ -79,7 +79,7 @@ try()
 	local cc=$1 procs out
 	shift
 	mkdir "of_$cc"
-	"$cc" -O2 -Wall -Werror prog.c goro.c -pthread -o "of_$cc/prog" >"of_$cc/log" 2>&1 ||
+	"$cc" -O1 -Wall -Werror prog.c goro.c -pthread -o "of_$cc/prog" >"of_$cc/log" 2>&1 ||
 		fail "$cc: $(cat "of_$cc/log")"
 	for procs in 1 4; do
 		out=$(GORO_MAXPROCS=$procs "$@" "of_$cc/prog") || fail "$cc: status $?"

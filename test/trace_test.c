@@ -494,6 +494,7 @@ GO_TEST(regions_used_wrongly_do_not_cost_the_trace)
 	goro_waitgroup_add(&wg, 1);
 	go(ends_in_a_region, &wg);
 	goro_waitgroup_wait(&wg);
+	AWAIT(goro_num_goroutine() == 1);	/* its end ends its region */
 	t = stop(fd);
 	CHECK_EQ(t->count[TR_UserRegionBegin], 5);
 	CHECK_EQ(t->count[TR_UserRegionEnd], 4);
