@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../src/debug_attach.h"
+#include "../src/http/debug_attach.h"
 #include "client.h"
 #include "cmd.h"
 

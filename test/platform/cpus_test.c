@@ -8,7 +8,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "../src/cpus.h"
+#include "../../src/platform/cpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
