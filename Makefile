@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-packages bench examples install reference \
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-packages bench examples install reference \
 	dist amalgamation deb clean help
 all: build-release
 
@@ -26,9 +26,11 @@ help:
 	@echo "make test-tsan       all tests with ThreadSanitizer"
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
 	@echo "make test-musl       all tests with musl for libc"
+	@echo "make test-models     models of what everything rests on, by Spin"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
-	@echo "make examples        the examples, beside their Go programs if there is a Go"
+	@echo "                     (what each mechanism gains: make bench ABLATE=1)"
+	@echo "make examples        all examples, beside Go where there is one (some: ONLY=real)"
 	@echo "make reference       the manual as a web site: $(BUILD)/reference/index.html"
 	@echo "make install         into PREFIX ($(PREFIX)), under DESTDIR if set"
 	@echo "make dist            the source as an archive: $(BUILD)/goro-VERSION.tar.gz"
@@ -66,9 +68,12 @@ soak:
 test-asan test-tsan test-aarch64 test-musl:
 	@test/run $(@:test-%=%)
 
+test-models:
+	@test/models/run
+
 bench:
 	@tools/setup bench || echo "going on without what is missing"
-	@bench/run $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers $(PEERS)) \
+	@bench/run $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers $(PEERS)) $(if $(ABLATE),--ablate) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PROCS),--procs $(PROCS)) \
 		$(if $(filter undefined,$(origin SCALE)),,--scale '$(SCALE)')
 
@@ -78,8 +83,7 @@ install: build-release
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 examples: build-release
-	@BUILD_DIR=$(CURDIR)/$(BUILD)/release SOURCE_DIR=$(CURDIR) GO=1 bash test/examples_test.sh && \
-		echo "all examples print what they are to print"
+	@BUILD_DIR=$(BUILD)/release examples/run $(ONLY)
 
 reference:
 	@tools/setup reference

@@ -77,7 +77,7 @@ static void readers_begin(void)
 		readers[i].random = (uint64_t)(i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static void readers_warm_up(measure_round *round)
+static inline void readers_warm_up(measure_round *round)
 {
 	for (unsigned i = 0; i < WARM_ROUNDS; i++)
 		round();

@@ -1,11 +1,14 @@
 /*
  * lateness - how late a sleep of 1 ms ends beside two busy goroutines a processor
- * that never call anything, and how long a round trip over channels and one over a
- * socket take there: the median and the 99th percentile.
+ * that never call anything, how long a round trip over channels and one over a socket
+ * take there, and how late a goroutine comes back from an announced call that sleeps in
+ * the kernel for 1 ms: the median and the 99th percentile.
  *
- * Not in rounds: a fixed number of sleeps, each followed by both round trips.
+ * Not in rounds: a fixed number of sleeps, each followed by both round trips; and then as
+ * many calls.
  */
 #include <sys/socket.h>
+#include <time.h>
 
 #include "bench.h"
 
@@ -56,7 +59,7 @@ static void report(const char *what, int64_t *ns)
 
 static int bench_main(int argc, char **argv)
 {
-	static int64_t late[SLEEPS], trip[SLEEPS], socket_trip[SLEEPS];
+	static int64_t late[SLEEPS], trip[SLEEPS], socket_trip[SLEEPS], call[SLEEPS];
 	goro_chan *in = goro_chan_of(uint64_t, 0), *out = goro_chan_of(uint64_t, 0);
 	uint64_t v = 0;
 	int fd[2];
@@ -84,9 +87,18 @@ static int bench_main(int argc, char **argv)
 			measure_fail("no answer from a socket");
 		socket_trip[i] = measure_now() - start;
 	}
+	for (int i = 0; i < SLEEPS; i++) {
+		int64_t start = measure_now();
+
+		goro_syscall_enter();
+		nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
+		goro_syscall_exit();
+		call[i] = measure_now() - start - SLEEP_NS;
+	}
 	report("sleep", late);
 	report("chan", trip);
 	report("socket", socket_trip);
+	report("call", call);
 	return 0;
 }
 

@@ -33,6 +33,7 @@ struct job {
 	struct words sources, args, flags;
 	const char *out;	/* -o, of build */
 	bool cxx;
+	bool calls;		/* --calls: with the library goro-calls */
 };
 
 /* ------------------------------------------------------------------ words */
@@ -64,6 +65,8 @@ static struct job parse(int argc, char **argv, bool takes_out)
 	for (; i < argc; i++) {
 		if (takes_out && strcmp(argv[i], "-o") == 0 && i + 1 < argc)
 			job.out = argv[++i];
+		else if (job.sources.n == 0 && strcmp(argv[i], "--calls") == 0)
+			job.calls = true;
 		else if (is_source(argv[i]))
 			words_add(&job.sources, argv[i]);
 		else
@@ -99,6 +102,19 @@ static struct words compiler(const struct job *job, const struct place *place)
 	return w;
 }
 
+/* Before the program's own libraries, so that it stands before libc for them, too. */
+static void add_calls(struct words *w, const struct place *place)
+{
+	char *calls = format("%s/libgoro-calls.so", place->calls_folder);
+
+	if (access(calls, R_OK) != 0)
+		die("--calls: there is no %s", calls);
+	words_add(w, "-Wl,--push-state,--no-as-needed");
+	words_add(w, calls);
+	words_add(w, "-Wl,--pop-state");
+	words_add(w, format("-Wl,-rpath,%s", place->calls_folder));
+}
+
 /* Compiles and links into out. False: the compiler has said why not. */
 static bool compile(const struct job *job, const struct place *place, const char *out)
 {
@@ -108,6 +124,8 @@ static bool compile(const struct job *job, const struct place *place, const char
 	words_add(&w, out);
 	for (size_t i = 0; i < job->sources.n; i++)
 		words_add(&w, job->sources.at[i]);
+	if (job->calls)
+		add_calls(&w, place);
 	words_add(&w, place->library);
 	words_add(&w, "-pthread");
 	/* Again: a -l among them has to come behind the sources. */
@@ -181,6 +199,8 @@ static bool hash_job(const struct job *job, const struct place *place, hash *h)
 
 	*h = HASH_BASIS;
 	hash_words(h, &w);
+	if (job->calls)
+		hash_bytes(h, place->calls_folder, strlen(place->calls_folder) + 1);
 	words_add(&w, "-E");
 	for (size_t i = 0; ok && i < job->sources.n; i++) {
 		const char *source = job->sources.at[i];
@@ -306,20 +326,24 @@ static int run_once(const struct job *job, const struct place *place)
 }
 
 static const char run_help[] =
-	"usage: goro run FILE... [ARGUMENT...] [-- FLAG...]\n"
+	"usage: goro run [--calls] FILE... [ARGUMENT...] [-- FLAG...]\n"
 	"\n"
-	"Compiles C or C++ files with goro and runs the program with the arguments. The flags\n"
-	"go to the compiler: $CC or $CXX, else cc or c++. What was compiled is kept, and used\n"
-	"again if nothing has changed. The exit status is the program's.\n"
+	"Compiles C or C++ files with goro and runs the program with the arguments. The\n"
+	"flags go to the compiler: $CC or $CXX, else cc or c++. What was compiled is\n"
+	"kept, and used again if nothing has changed. The exit status is the program's.\n"
+	"\n"
+	"    --calls  libc's blocking calls hand over at once: see goro-calls(7)\n"
 	"\n"
 	"    goro run hello.c\n"
 	"    goro run server.c :8080 -- -O0 -lz\n";
 
 static const char build_help[] =
-	"usage: goro build [-o PROGRAM] FILE... [-- FLAG...]\n"
+	"usage: goro build [--calls] [-o PROGRAM] FILE... [-- FLAG...]\n"
 	"\n"
-	"Compiles C or C++ files with goro into a program, linked with the static library. It is\n"
-	"named after the first file if -o does not name it.\n"
+	"Compiles C or C++ files with goro into a program, linked with the static\n"
+	"library. It is named after the first file if -o does not name it.\n"
+	"\n"
+	"    --calls  libc's blocking calls hand over at once: see goro-calls(7)\n"
 	"\n"
 	"    goro build -o server server.c http.c\n";
 

@@ -1,7 +1,7 @@
 /*
  * client.c - asking a program's debug server: by its address, or attached to a process.
  *
- * Attaching is told in src/debug_attach.c: we listen on a Unix socket and send the process a
+ * Attaching is told in src/http/debug_attach.c: we listen on a Unix socket and send the process a
  * signal with the number in the socket's name, again and again until it connects.
  */
 #include <errno.h>
@@ -15,12 +15,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "../src/http/debug_attach.h"
 #include "client.h"
 #include "cmd.h"
+#include "page.h"
 
 #define ATTACH_TRIES 25
 #define ATTACH_MS    200	/* between two signals */
@@ -75,7 +77,7 @@ static bool send_request(pid_t pid, uint32_t number)
 	return sigqueue(pid, DEBUG_ATTACH_SIGNAL, (union sigval){ .sival_ptr = (void *)(uintptr_t)value }) == 0;
 }
 
-/* Whom it expects: nobody else is listened to. */
+/* Only the process that was asked may answer. */
 static int accept_from(int listener, pid_t pid)
 {
 	struct ucred who = { 0 };
@@ -211,6 +213,20 @@ struct client *client_open(const char *target)
 	return c;
 }
 
+bool client_is_target(const char *word)
+{
+	bool is_pid = *word && word[strspn(word, "0123456789")] == '\0';
+
+	return access(word, F_OK) != 0 && (is_pid || strchr(word, ':'));
+}
+
+void client_patience(struct client *c, double seconds)
+{
+	struct timeval limit = { .tv_sec = ANSWER_S + (time_t)seconds };
+
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 void client_close(struct client *c)
 {
 	close(c->fd);
@@ -308,4 +324,12 @@ char *client_get(struct client *c, const char *path, bool keep, size_t *n)
 	*n = a.n - a.head;
 	memmove(a.at, a.at + a.head, *n + 1);
 	return a.at;
+}
+
+void client_keep(const char *path, const char *bytes, size_t n)
+{
+	FILE *out = view_open(path);
+
+	fwrite(bytes, 1, n, out);
+	view_close(out, path);
 }

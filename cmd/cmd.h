@@ -18,6 +18,9 @@ int cmd_build(int argc, char **argv);
 int cmd_new(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
@@ -52,6 +55,7 @@ int spawn(const struct words *w, int out);
  * build tree, or in the lib and include folders of the prefix that it is installed in. */
 struct place {
 	char *include, *library;	/* a folder; the static library */
+	char *calls_folder;		/* of libgoro-calls.so, if it was built */
 };
 struct place find_library(void);
 

@@ -144,9 +144,11 @@ static char *own_folder(void)
 struct place find_library(void)
 {
 	char *folder = own_folder();
-	struct place built = { GORO_SOURCE_DIR "/include", format("%s/../libgoro.a", folder) };
+	struct place built = { GORO_SOURCE_DIR "/include", format("%s/../libgoro.a", folder),
+		               format("%s/../extra/calls", folder) };
 	struct place installed = { format("%s/../" GORO_INCLUDEDIR, folder),
-		                   format("%s/../" GORO_LIBDIR "/libgoro.a", folder) };
+		                   format("%s/../" GORO_LIBDIR "/libgoro.a", folder),
+		                   format("%s/../" GORO_LIBDIR, folder) };
 
 	if (access(built.library, R_OK) == 0)
 		return built;

@@ -432,8 +432,9 @@ static int conclude(const struct trial *t, int status)
 static const char help[] =
 	"usage: goro doctor\n"
 	"\n"
-	"Tells what this machine offers to programs with goro, what falls back to something\n"
-	"slower, and what that costs: features of the kernel, limits, compilers and tools.\n"
+	"Tells what this machine offers to programs with goro, what falls back to\n"
+	"something slower, and what that costs: features of the kernel, limits, compilers\n"
+	"and tools.\n"
 	"The status is 0 if goro works here, and 1 if it does not.\n";
 
 int cmd_doctor(int argc, char **argv)

@@ -17,6 +17,9 @@ static const struct command {
 	{ "new", cmd_new, "make a project in a new folder" },
 	{ "dump", cmd_dump, "the stacks of all goroutines of a running program" },
 	{ "top", cmd_top, "what the goroutines of a running program do, live" },
+	{ "trace", cmd_trace, "when which goroutine ran where, and why it waited" },
+	{ "profile", cmd_profile, "where CPU time goes, or where goroutines are" },
+	{ "explain", cmd_explain, "how goroutines, threads and processors work, step by step" },
 	{ "doctor", cmd_doctor, "what this machine offers, and what falls back" },
 	{ "version", cmd_version, "which goro this is" },
 };

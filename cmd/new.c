@@ -9,28 +9,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <goro.h>
+
 #include "cmd.h"
+#include "embed.h"
 
 #define NAME_MAX_BYTES 64
 
-/* The text of a file in cmd/template. */
-#define EMBED(symbol, file)                                          \
-	extern const char symbol[];                                  \
-	__asm__(".pushsection .rodata\n"                             \
-	        ".hidden " #symbol "\n"                              \
-	        ".globl " #symbol "\n"                               \
-	        #symbol ":\n"                                        \
-	        ".incbin \"" GORO_SOURCE_DIR "/cmd/template/" file "\"\n" \
-	        ".byte 0\n"                                          \
-	        ".popsection");
-
-EMBED(template_cmake, "CMakeLists.txt")
-EMBED(template_main, "main.c")
-EMBED(template_three, "three_lines.txt")
-EMBED(template_two, "two_lines.txt")
-EMBED(template_ci, "ci.yml")
-EMBED(template_ignore, "gitignore")
-EMBED(template_readme, "README.md")
+EMBED(template_cmake, "template/CMakeLists.txt")
+EMBED(template_main, "template/main.c")
+EMBED(template_three, "template/three_lines.txt")
+EMBED(template_two, "template/two_lines.txt")
+EMBED(template_ci, "template/ci.yml")
+EMBED(template_ignore, "template/gitignore")
+EMBED(template_readme, "template/README.md")
 
 static const char *const folders[] = { "", "/src", "/test", "/.github", "/.github/workflows" };
 

@@ -85,7 +85,7 @@ bool probe_nowait(void)
 
 	if (pipe2(fd, O_CLOEXEC) != 0)
 		return false;
-	works = preadv2(fd[0], &iov, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+	works = syscall(SYS_preadv2, fd[0], &iov, 1L, -1L, -1L, RWF_NOWAIT) < 0 && errno == EAGAIN;
 	close(fd[0]);
 	close(fd[1]);
 	return works;
@@ -99,7 +99,7 @@ bool probe_nosignal(void)
 
 	if (pipe2(fd, O_CLOEXEC) != 0)
 		return false;
-	works = pwritev2(fd[1], &iov, 1, -1, RWF_NOSIGNAL) == 1;
+	works = syscall(SYS_pwritev2, fd[1], &iov, 1L, -1L, -1L, RWF_NOSIGNAL) == 1;
 	close(fd[0]);
 	close(fd[1]);
 	return works;

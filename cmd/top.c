@@ -2,21 +2,17 @@
  * top.c - goro top: what a program's goroutines do, live.
  *
  * Each frame is made from two answers of /debug/metrics: figures of the newer, and rates from
- * the difference. On a terminal it is as large as that, drawn over the frame before; elsewhere,
+ * the difference; the lengths of the queues are from /debug/stats.json. On a terminal it is as large as that, drawn over the frame before; elsewhere,
  * or where frames are counted, it is plain text, one frame below the other. Lines are cut at
  * the screen's edge.
  */
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,12 +20,10 @@
 #include "cmd.h"
 #include "metrics.h"
 #include "screen.h"
-
-#define COLUMNS_MIN 80
-#define ROWS_MIN    24
+#include "terminal.h"
 
 /* Where the right half of the lower part begins. */
-#define RIGHT_COLUMN 43
+#define RIGHT_COLUMN 41
 
 struct top {
 	const char *target;
@@ -39,16 +33,11 @@ struct top {
 	int columns, rows;
 	struct client *client;
 	struct metrics now, before;
+	char *stats;		/* of the live page, for the queues: the metrics do not have them */
 	double now_s, before_s;	/* when they were asked for */
 };
 
 /* --------------------------------------------------------------------- numbers */
-
-/* With three digits. */
-static char *in_unit(double n, const char *unit)
-{
-	return format("%.*f %s", n < 9.995 ? 2 : n < 99.95 ? 1 : 0, n, unit);
-}
 
 /* "1,234", "12.3 k", "1.23 M": at most 7 characters. */
 static char *short_number(double n)
@@ -61,27 +50,6 @@ static char *short_number(double n)
 	for (; n >= 999.5 && unit[u + 1]; u++)
 		n /= 1000;
 	return in_unit(n, (char[]){ unit[u], '\0' });
-}
-
-static char *bytes_text(double n)
-{
-	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	int u = 0;
-
-	for (; n >= 1023.5 && u < 4; u++)
-		n /= 1024;
-	return format("%.*f %s", u > 0 && n < 99.95 ? 1 : 0, n, unit[u]);
-}
-
-/* Of a latency. Negative: there is none. */
-static char *time_text(double s)
-{
-	if (s < 0)
-		return format("-");
-	if (isinf(s))
-		return format("long");
-	return s < 1e-6 ? in_unit(s * 1e9, "ns") : s < 1e-3 ? in_unit(s * 1e6, "us")
-	       : s < 1 ? in_unit(s * 1e3, "ms") : in_unit(s, "s");
 }
 
 static char *span_text(double s)
@@ -188,20 +156,47 @@ static void show_process(const struct top *t)
 	double cpu = rate(t, "process_cpu_seconds_total"), files = value(t, "process_open_fds");
 	char *used = cpu < 0 ? format("-") : format("%.0f %%", 100 * cpu);
 
-	line(t, "CPU        %8s   memory %s   stacks kept %s   files %s of %s", used,
-	     bytes_text(value(t, "process_resident_memory_bytes")), bytes_text(value(t, "goro_stack_bytes_cached")),
-	     short_number(files), short_number(value(t, "process_max_fds")));
+	line(t, "CPU        %8s   memory %s   stacks kept %s", used,
+	     bytes_text(value(t, "process_resident_memory_bytes")), bytes_text(value(t, "goro_stack_bytes_cached")));
+	line(t, "Files      %8s   at most %s", short_number(files), short_number(value(t, "process_max_fds")));
+}
+
+/* The number that follows a key of the JSON; 0 if it is not there. */
+static double number_after(const char *json, const char *key)
+{
+	const char *at = json ? strstr(json, key) : NULL;
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+/* The global queue, and those of the processors. */
+static void show_queues(const struct top *t)
+{
+	static const char key[] = "\"queue\":";
+	double global = number_after(t->stats, "\"global_queue\":"), local = 0, longest = 0;
+
+	for (const char *at = t->stats; at && (at = strstr(at, key)); at += strlen(key)) {
+		double n = number_after(at, key);
+
+		local += n;
+		longest = fmax(longest, n);
+	}
+	line(t, "Queues     %8s   global %s   of processors %s   longest of these %s", short_number(global + local),
+	     short_number(global), short_number(local), short_number(longest));
+}
+
+/* "< 1.02 us"; "-" if no goroutine was measured. */
+static const char *latency(const struct top *t, double share)
+{
+	double s = metrics_quantile(&t->now, &t->before, "goro_sched_latency_seconds_bucket", share);
+
+	return s < 0 ? "-" : format("< %s", time_text(s));
 }
 
 /* How long goroutines that were ready waited for a processor, since the frame before. */
 static void show_latency(const struct top *t)
 {
-	const char *name = "goro_sched_latency_seconds_bucket";
-
-	line(t, "Ready to running     half < %s   90 %% < %s   99 %% < %s",
-	     time_text(metrics_quantile(&t->now, &t->before, name, .5)),
-	     time_text(metrics_quantile(&t->now, &t->before, name, .9)),
-	     time_text(metrics_quantile(&t->now, &t->before, name, .99)));
+	line(t, "Ready to running     half %s   90 %% %s   99 %% %s", latency(t, .5), latency(t, .9), latency(t, .99));
 }
 
 /* ----------------------------------------------------------------- lower part */
@@ -222,13 +217,14 @@ static const struct {
 
 #define N_COUNTERS ((int)(sizeof counters / sizeof *counters))
 
-static void show_counter(const struct top *t, int i)
+/* is_more: something follows in the right half. */
+static void show_counter(const struct top *t, int i, bool is_more)
 {
-	if (i >= N_COUNTERS)
-		printf("%*s", RIGHT_COLUMN, "");
-	else
-		printf("%-20s%9s%9s%*s", counters[i].text, rate_text(rate(t, counters[i].name)),
-		       short_number(value(t, counters[i].name)), RIGHT_COLUMN - 38, "");
+	if (i < N_COUNTERS)
+		printf("%-20s%9s%9s", counters[i].text, rate_text(rate(t, counters[i].name)),
+		       short_number(value(t, counters[i].name)));
+	if (is_more)
+		printf("%*s", i < N_COUNTERS ? RIGHT_COLUMN - 38 : RIGHT_COLUMN, "");
 }
 
 static int by_value(const void *a, const void *b)
@@ -252,10 +248,10 @@ static int find_reasons(const struct top *t, const struct metric **reasons, int 
 
 static void show_reason(const struct top *t, const struct metric *r, double most)
 {
-	int bar = t->columns - 1 - RIGHT_COLUMN - 32;
+	int bar = t->columns - 1 - RIGHT_COLUMN - 31;
 	int full = (int)ceil(bar * r->value / most);
 
-	printf("%-23.23s%8s ", r->label, short_number(r->value));
+	printf("%-23.23s%7s ", r->label, short_number(r->value));
 	for (int i = 0; i < full; i++)
 		putchar('#');
 }
@@ -267,11 +263,11 @@ static void show_lower(const struct top *t)
 	const struct metric *reasons[REASONS_MAX];
 	int n = find_reasons(t, reasons, REASONS_MAX), rows = n > N_COUNTERS ? n : N_COUNTERS;
 
-	printf("%s%-20s%9s%9s%*s%-23s%8s%s", colour(DIM), "", "a second", "in all", RIGHT_COLUMN - 38, "",
-	       "waiting for", "", colour(PLAIN));
+	printf("%s%-20s%9s%9s%*s%s%s", colour(DIM), "", "a second", "in all", RIGHT_COLUMN - 38, "",
+	       "waiting for", colour(PLAIN));
 	end_line(t);
 	for (int i = 0; i < rows && rows_left > 1; i++) {
-		show_counter(t, i);
+		show_counter(t, i, i < n || i == 0);
 		if (i < n)
 			show_reason(t, reasons[i], reasons[0]->value);
 		else if (i == 0)
@@ -288,6 +284,7 @@ static void show(const struct top *t)
 	show_title(t);
 	end_line(t);
 	show_goroutines(t);
+	show_queues(t);
 	show_threads(t);
 	show_process(t);
 	show_latency(t);
@@ -300,59 +297,18 @@ static void show(const struct top *t)
 	fflush(stdout);
 }
 
-/* -------------------------------------------------------------------- terminal */
-
-static struct termios before_us;
-static volatile sig_atomic_t ended;
-
-static void on_end(int sig)
-{
-	(void)sig;
-	ended = 1;
-}
-
-static void leave_terminal(void)
-{
-	fputs("\033[?25h\033[?1049l", stdout);
-	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSANOW, &before_us);
-}
-
-/* The other screen, no cursor, and keys at once. */
-static void take_terminal(void)
-{
-	struct termios raw;
-	struct sigaction sa = { .sa_handler = on_end };
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
-	if (tcgetattr(STDIN_FILENO, &before_us) == 0) {
-		raw = before_us;
-		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	}
-	fputs("\033[?1049h\033[?25l\033[2J", stdout);
-}
-
-static void measure_terminal(struct top *t)
-{
-	struct winsize size;
-	bool known = t->on_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-
-	t->columns = known ? size.ws_col : COLUMNS_MIN;
-	t->rows = known ? size.ws_row : ROWS_MIN;
-}
-
 /* Until the next frame; false: it is to end. */
 static bool rest(const struct top *t)
 {
-	struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
-	char key;
+	struct timespec pause = { (time_t)t->seconds, (long)(fmod(t->seconds, 1) * 1e9) };
+	int key;
 
-	if (poll(&p, t->on_terminal && isatty(STDIN_FILENO), (int)(t->seconds * 1000)) > 0)
-		return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q' && key != 3;
-	return !ended;
+	if (!t->on_terminal || !isatty(STDIN_FILENO)) {
+		nanosleep(&pause, NULL);
+		return !terminal_ended();
+	}
+	key = terminal_key((int)(t->seconds * 1000));
+	return key != 'q' && key != 'Q' && key != KEY_END_OF_INPUT && !terminal_ended();
 }
 
 /* ------------------------------------------------------------------------ loop */
@@ -377,7 +333,9 @@ static bool ask(struct top *t)
 	t->before_s = t->now_s;
 	t->now_s = seconds_now();
 	metrics_parse(&t->now, text);
-	return true;
+	free(t->stats);
+	t->stats = client_get(t->client, "/debug/stats.json", true, &n);
+	return t->stats != NULL;
 }
 
 /* Where frames are counted, the first has rates, too. */
@@ -387,8 +345,10 @@ static bool watch(struct top *t)
 
 	if (!ask(t))
 		return false;
-	while (!ended) {
-		measure_terminal(t);
+	while (!terminal_ended()) {
+		terminal_size(&t->columns, &t->rows);
+		if (!t->on_terminal)
+			t->columns = 80;
 		if (t->on_terminal || shown > 0 || t->before.n > 0) {
 			show(t);
 			if (++shown == t->count)
@@ -405,11 +365,11 @@ static bool watch(struct top *t)
 static const char help[] =
 	"usage: goro top [-n COUNT] [-d SECONDS] PID | ADDRESS\n"
 	"\n"
-	"Shows what the goroutines of a program do, each second anew: their states, what they\n"
-	"wait for, processors, latencies and rates. q ends it.\n"
+	"Shows what the goroutines of a program do, each second anew: their states, what\n"
+	"they wait for, queues, processors, latencies and rates. q ends it.\n"
 	CLIENT_TARGETS
 	"\n"
-	"    -n COUNT      prints it that many times, as plain text\n"
+	"    -n COUNT      prints COUNT frames, as plain text\n"
 	"    -d SECONDS    the time between two, instead of 1\n"
 	"\n"
 	"    goro top $(pidof server)\n"
@@ -455,10 +415,10 @@ int cmd_top(int argc, char **argv)
 		return STATUS_FAILED;
 	t.on_terminal = isatty(STDOUT_FILENO) && t.count == 0;
 	if (t.on_terminal)
-		take_terminal();
+		terminal_take();
 	good = watch(&t);
 	if (t.on_terminal)
-		leave_terminal();
+		terminal_leave();
 	if (!good && t.on_terminal)
 		say("%s: the program does not answer any more", t.target);
 	return good ? 0 : STATUS_FAILED;

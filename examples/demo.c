@@ -131,7 +131,7 @@ static volatile bool stop_hogs;
 static void hog(goro_waitgroup *wg)
 {
 	while (!stop_hogs)
-		;		/* calls nothing: nobody could ask it to give way */
+		;		/* calls nothing: only a signal can stop it */
 	goro_waitgroup_done(wg);
 }
 

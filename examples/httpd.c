@@ -10,7 +10,7 @@
  * Keep-alive and pipelining: requests are answered in order, and the answers to those
  * that came together are sent together. Bodies with a length or in chunks. Limits on
  * everything a client can make long, and on how long it can take. SIGTERM and SIGINT
- * end it gracefully: nobody new is let in, who is idle is sent away, requests under
+ * end it gracefully: new connections are refused, idle ones closed, requests under
  * way are answered; after ten seconds it ends anyway.
  */
 #include <goro.h>
@@ -470,7 +470,7 @@ static void serve(int fd)
 
 /* ------------------------------------------------------------------ the server */
 
-/* Out of descriptors or memory: those who are being served will leave some. */
+/* Out of descriptors or memory: connections that end will free some. */
 static bool is_passing(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM ||
@@ -543,7 +543,7 @@ static int httpd(int argc, char **argv)
 	goro_chan_recv(ended, NULL);
 	goro_chan_unref(ended);
 	send_idle_away();
-	/* All places: nobody is left. */
+	/* All places: no connection is left. */
 	return goro_sema_acquire(&places, CONNECTIONS_MAX, goro_now() + DRAIN_TIMEOUT) == 0 ? 0 : 1;
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "base/tool.h"
 
 #ifndef GORO_CHECKS
 #define GORO_CHECKS 0
@@ -44,6 +44,15 @@ static inline bool runtime_is_whole(void)
 
 	goro_stats_read(&stats);
 	return stats.threads >= 3;
+}
+
+/* Goroutines that wait for something, other than their turn to run. */
+static inline uint64_t goroutines_waiting(void)
+{
+	struct goro_stats stats;
+
+	goro_stats_read(&stats);
+	return stats.waiting;
 }
 
 /* Waits without a call of goro's, so that the P stays where it is. */

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
-from runner import comparing, measuring, page, peers  # noqa: E402
+from runner import ablating, comparing, measuring, page, peers  # noqa: E402
 from runner.common import BENCH, Failure  # noqa: E402
 from runner.results import Results  # noqa: E402
 
@@ -135,6 +135,31 @@ class Comparing(unittest.TestCase):
         self.assertIn("vary", told)
 
 
+class Ablating(unittest.TestCase):
+    class Goro:
+        directory = Path("/nowhere")
+
+    def test_settings_are_those_of_the_library_and_workloads_exist(self):
+        header = (BENCH.parent / "src/base/debug.h").read_text()
+        switches = set(re.findall(r"^\tX\((\w+)\)", header, re.M))
+        for peer in ablating.make_ablated(self.Goro):
+            self.assertIn(peer.name.partition("=")[0], switches)
+            measuring.choose_workloads(peer.workloads)
+            self.assertEqual(peer.env, {"GORO_DEBUG": peer.name})
+            self.assertIsNone(peer.command("no such workload", 1))
+        self.assertRaises(Failure, ablating.make_ablated, self.Goro, ["x=1"])
+
+    def test_a_mechanism_gains_if_goro_is_a_tenth_slower_without_it(self):
+        def verdict(without):
+            c = comparison({("echo.1", 1, "goro"): [300] * 3,
+                            ("echo.1", 1, "go"): [without] * 3})
+            return ablating.verdict({("echo.1", 1): c.by_key["echo.1", 1, "go"]})
+        self.assertEqual(verdict(200), "gains")
+        self.assertEqual(verdict(290), "no gain")
+        self.assertEqual(verdict(400), "no gain, loses elsewhere")
+        self.assertEqual(ablating.verdict({}), "not measured")
+
+
 class Choosing(unittest.TestCase):
     def test_all_workloads_or_some_that_there_are(self):
         known = measuring.choose_workloads(None)
@@ -225,7 +250,7 @@ class Measuring(unittest.TestCase):
     def setUp(self):
         self.work = tempfile.TemporaryDirectory()
         self.peer = peers.Programs("goro", self.work.name)
-        self.args = types.SimpleNamespace(procs=[1], scale=[], rounds=3,
+        self.args = types.SimpleNamespace(ablate=None, procs=[1], scale=[], rounds=3,
                                           seconds=None, timeout=10,
                                           patience=0)
 
@@ -270,9 +295,13 @@ class Measuring(unittest.TestCase):
         self.assertIn("ran with 4", str(self.measure(self.LINE % 4).failures))
 
     def test_settings_of_the_shell_are_not_passed_on(self):
-        env = measuring.environment(3, 0.5)
+        env = measuring.environment(3, 0.5, {})
         self.assertEqual((env["GORO_MAXPROCS"], env["BENCH_SECONDS"]), ("3", "0.5"))
         self.assertNotIn("GORO_DEBUG", env)
+
+    def test_settings_of_a_peer_are(self):
+        env = measuring.environment(3, 0.5, {"GORO_DEBUG": "batch=-1"})
+        self.assertEqual(env["GORO_DEBUG"], "batch=-1")
 
 
 class Reporting(unittest.TestCase):

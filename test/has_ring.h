@@ -11,7 +11,7 @@
 
 #include "test.h"
 
-/* The kernel has rings, and such as are of use (FEATURES in fd_ring.c). */
+/* The kernel has rings, and such as are of use (FEATURES in batch.c). */
 static bool has_ring(void)
 {
 	const unsigned features = IORING_FEAT_NODROP | IORING_FEAT_NATIVE_WORKERS;

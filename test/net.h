@@ -13,7 +13,7 @@
 
 #include "await.h"
 #include "test.h"
-#include "types.h"
+#include "sched/types.h"
 
 /* A listening socket on the loopback; *a is its address. */
 __attribute__((unused))
@@ -67,12 +67,15 @@ static void net_close(const int fd[2])
 __attribute__((unused))
 static size_t net_waiting(void)
 {
-	uint64_t n = load_seqcst(&sched.io_parks) - load_seqcst(&sched.io_returns);
+	uint64_t n = load_seqcst(&sched.plain.io_parks) - load_seqcst(&sched.plain.io_returns);
 
 	for (int i = 0, all = load_acquire(&sched.all_p_n); i < all; i++)
 		n += load_relaxed(&p_at(i)->count.io_parks) - load_relaxed(&p_at(i)->count.io_returns);
 	return (size_t)n;
 }
+
+/* Returns once somebody waits for a descriptor. */
+#define NET_AWAIT_WAITER() AWAIT(net_waiting() > 0)
 
 /* So many descriptors can be open, if the limit allows; else what it allows. */
 __attribute__((unused))

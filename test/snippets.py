@@ -2,7 +2,8 @@
 """snippets.py CC FLAG... -- LIBRARY FILE.md... - checks the C in documents.
 
 A block that includes <goro.h> is a program: it compiles without a warning and runs; if a
-text block follows, that is what it prints. Another block compiles as it is if it defines a
+text block follows, that is what it prints. One with <!-- program: NAME --> before it is compiled
+only: a test of the page runs it. Another block compiles as it is if it defines a
 function, and else as the body of one; a line of "..." stands for what is left out. What it uses is declared in a comment before it:
 <!-- given: int x; -->.
 """
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-BLOCK = re.compile(r"(?:^<!-- given: (.*?) -->\n)?^```c\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- given: (.*?) -->\n|^<!-- program: (.*?) -->\n)?^```c\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
 HEADERS = "".join(f"#include <{h}.h>\n" for h in (
     "goro", "fcntl", "pthread", "poll", "signal", "stdlib", "string", "sys/socket", "sys/uio", "unistd"))
 
@@ -28,7 +29,7 @@ def wrapped(given, code):
     return f"{HEADERS}{given}void fragment(void);\nvoid fragment(void)\n{{\n{code}}}\n"
 
 
-def check(cc, library, folder, given, code, prints):
+def check(cc, library, folder, given, name, code, prints):
     whole = "#include <goro.h>" in code
     source, program = os.path.join(folder, "snippet.c"), os.path.join(folder, "snippet")
     with open(source, "w") as f:
@@ -39,7 +40,7 @@ def check(cc, library, folder, given, code, prints):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         return f"does not compile:\n{done.stderr}"
-    if not whole:
+    if not whole or name:
         return None
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:

@@ -40,6 +40,8 @@
  *	/ * test: procs * /     each as NAME.TEST@1, @2, @4, @64, which is GORO_MAXPROCS
  *	/ * test: serial * /    with no other test beside them, for measurements of time
  *	/ * test: long * /      by "make test-long" only
+ *	/ * test: in parts * /  linked with what it names of the library alone: it has functions
+ *	                        of the library's for its own
  *	/ * test: leaks * /     what is allocated is freed or still known at the end:
  *	                        LeakSanitizer looks, where there is one
  *

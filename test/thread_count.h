@@ -4,7 +4,7 @@
 #ifndef GORO_TEST_THREAD_COUNT_H
 #define GORO_TEST_THREAD_COUNT_H
 
-#include "runtime.h"
+#include "sched/runtime.h"
 
 static inline int threads(void)
 {

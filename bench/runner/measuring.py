@@ -72,9 +72,9 @@ def parse_results(text, procs):
     return lines
 
 
-def environment(procs, seconds):
+def environment(procs, seconds, settings):
     env = {k: v for k, v in os.environ.items()
-           if k not in UNSET and not k.startswith("GORO_")}
+           if k not in UNSET and not k.startswith("GORO_")} | settings
     env |= {name: str(procs)
             for name in ("GORO_MAXPROCS", "GOMAXPROCS", "BENCH_PROCS")}
     if seconds:
@@ -82,11 +82,11 @@ def environment(procs, seconds):
     return env
 
 
-def measure_once(command, procs, seconds, timeout):
+def measure_once(command, procs, seconds, timeout, settings=None):
     """Runs one program: its result lines, and how the machine was meanwhile."""
     start, machine, own = time.monotonic(), machine_cpu(), children_cpu()
     try:
-        done = subprocess.run(command, env=environment(procs, seconds),
+        done = subprocess.run(command, env=environment(procs, seconds, settings or {}),
                               text=True, capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         raise Failure(f"no result after {timeout} s") from None
@@ -102,14 +102,14 @@ def measure_once(command, procs, seconds, timeout):
     return lines, {"cpu": cpu / wall, "others": others / wall / os.cpu_count()}
 
 
-def measure_quietly(command, procs, seconds, args):
+def measure_quietly(command, procs, seconds, args, settings=None):
     """The first measurement that others left alone, or else the one that they
     disturbed least."""
     best = None
     for attempt in range(args.patience + 1):
         if attempt:
             time.sleep(PAUSE_SECONDS)
-        found = measure_once(command, procs, seconds, args.timeout)
+        found = measure_once(command, procs, seconds, args.timeout, settings)
         if not best or found[1]["others"] < best[1]["others"]:
             best = found
         if best[1]["others"] <= NOISY_OTHERS:
@@ -140,11 +140,11 @@ class Progress:
 def points(peers, workload, args):
     """The peers and numbers of processors of a workload, in turn."""
     for procs in args.procs + (args.scale if workload not in UNSCALED else []):
-        for peer in peers:
-            if procs in args.procs or peer.name in SCALED_PEERS:
-                command = peer.command(workload, procs)
-                if command:
-                    yield peer, procs, command
+        found = [(peer, procs, peer.command(workload, procs)) for peer in peers
+                 if procs in args.procs or peer.name in SCALED_PEERS]
+        found = [point for point in found if point[2]]
+        if len(found) > 1 or args.ablate is None:
+            yield from found
 
 
 def measure_all(peers, workloads, results, args):
@@ -162,12 +162,13 @@ def measure_workload(turns, workload, results, args, watch):
             watch.step(f"{workload} on {procs}, round {round_number}, {peer.name}")
             if results.failed(workload, procs, peer.name):
                 continue
+            settings = getattr(peer, "env", {})
             try:
                 if round_number == 0:
-                    measure_once(command, procs, PREPARING_SECONDS, args.timeout)
+                    measure_once(command, procs, PREPARING_SECONDS, args.timeout, settings)
                     continue
                 lines, machine = measure_quietly(command, procs, args.seconds,
-                                                 args)
+                                                 args, settings)
             except Failure as failure:
                 results.fail(workload, procs, peer.name, str(failure))
                 continue

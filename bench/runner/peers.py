@@ -3,6 +3,7 @@
 A peer has a name, a version (set by build), and
   build()                   makes its programs
   command(workload, procs)  is how to run one, or None if it cannot
+  env                       settings for it, if it has some
 """
 
 import functools
@@ -41,6 +42,7 @@ class Programs:
         self.name = name
         self.directory = Path(directory)
         self.version = str(directory)
+        self.env = {}
 
     def build(self):
         if not any(self.directory.glob("bench_*")):

@@ -14,6 +14,7 @@ svg .grid { stroke: #d9dee4; stroke-width: 1; } svg .axis { stroke: #6b7785; str
 svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
 svg .title { font-weight: 600; }
 .f1 { fill: #0f6e84; } .f2 { fill: #58b4c6; } .whisker { stroke: #1f2933; stroke-width: 1; }
+.f3 { fill: #7a52a8; } .f4 { fill: #a88a1b; } .f5 { fill: #98a4b0; }
 .worse { fill: #c2571a; } .goal { stroke: #c2571a; stroke-width: 2; }
 .line { fill: none; stroke-width: 2; }
 .goro { stroke: #0f6e84; } .go { stroke: #c2571a; } .boost { stroke: #7a52a8; }
@@ -24,6 +25,7 @@ svg .title { font-weight: 600; }
 svg text { fill: #e4e8ec; } svg .faint { fill: #98a4b0; }
 svg .grid { stroke: #333c45; } svg .axis { stroke: #98a4b0; }
 .f1 { fill: #3aa6be; } .f2 { fill: #1d5f6e; } .whisker { stroke: #e4e8ec; }
+.f3 { fill: #b48be0; } .f4 { fill: #d9bb4a; } .f5 { fill: #6b7785; }
 .goro { stroke: #3aa6be; } .go { stroke: #f08c4b; } .boost { stroke: #b48be0; }
 .pthreads { stroke: #98a4b0; } .tbb { stroke: #74c46f; } .libuv { stroke: #d9bb4a; }
 .bare { stroke: #e07fa4; }
@@ -58,9 +60,14 @@ class Drawing:
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         self.parts.append(f'<path d="{d}" class="{cls}">{title}</path>')
 
-    def svg(self, style=False):
+    def place(self, other, x, y):
+        """Another drawing, with its upper left corner there."""
+        self.parts += [f'<g transform="translate({x} {y})">', *other.parts, "</g>"]
+
+    def svg(self, style=False, more=""):
+        """style: with STYLE in it, and more."""
         body = "\n".join(self.parts)
-        css = f"<style>{STYLE}</style>\n" if style else ""
+        css = f"<style>{STYLE}{more}</style>\n" if style else ""
         return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
                 f'height="{self.height}" viewBox="0 0 {self.width} {self.height}" '
                 f'role="img">\n{css}{body}\n</svg>\n')
@@ -81,6 +88,13 @@ def powers(base, low, high):
     first = math.floor(math.log(low, base) + 1e-9)
     last = math.ceil(math.log(high, base) - 1e-9)
     return [base ** i for i in range(first, max(last, first + 1) + 1)]
+
+
+def round_ticks(most):
+    """From 0 to a round number that is not below most, in at most six steps."""
+    step = 10 ** math.floor(math.log10(most))
+    step = next(step * f for f in (.2, .5, 1, 2) if most / (step * f) <= 5)
+    return [i * step for i in range(math.ceil(most / step) + 1)]
 
 
 def number(value):
@@ -202,10 +216,7 @@ def peer_class(peer):
 def scaling_chart(result, by_peer):
     """by_peer: {peer: [(procs, speed)]}, speed relative to goro on one."""
     most = max(s for points in by_peer.values() for _, s in points)
-    step = 10 ** math.floor(math.log10(most))
-    step = next(step * f for f in (.2, .5, 1, 2) if most / (step * f) <= 5)
-    ticks_y = [(i * step, f"{i * step:g}")
-               for i in range(math.ceil(most / step) + 1)]
+    ticks_y = [(tick, f"{tick:g}") for tick in round_ticks(most)]
     procs = sorted({p for points in by_peer.values() for p, _ in points})
     ticks_x = [(math.log2(p), str(p)) for p in procs]
     lines = [(peer_class(peer), peer, [(math.log2(p), s) for p, s in points])

@@ -68,6 +68,16 @@ def print_goals(comparison, everything):
         print_columns(lines, right=(1,))
 
 
+def print_ablations(rows):
+    """rows: of ablating.summary."""
+    lines = [("without", "mechanism", "", "goro with it: times as good")]
+    for setting, mechanism, verdict, details in rows:
+        first, *more = details or [""]
+        lines.append((setting, mechanism, verdict, first))
+        lines += [("", "", "", text) for text in more]
+    print_columns(lines, right=())
+
+
 def print_all(comparison, everything):
     print_rows(comparison)
     print_known(comparison)

@@ -1,5 +1,5 @@
 /*
- * 03_hog.c - an infinite loop holds nobody up.
+ * 03_hog.c - an infinite loop holds up no other goroutine.
  *
  * There is one processor, and a goroutine on it that never calls anything. The main
  * goroutine sleeps and wakes all the same: the hog is preempted, by a signal, wherever it

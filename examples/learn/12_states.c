@@ -44,20 +44,20 @@ static void waits(void)
 
 static int by_text(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(a, b);
 }
 
 /* Prints what stands in brackets in the dump, in order. */
 static void print_states(FILE *dump)
 {
-	char *states[64], line[256], *from, *to;
+	char states[64][32], line[256], *from, *to;
 	int n = 0;
 
 	rewind(dump);
 	while (fgets(line, sizeof line, dump))
 		if (strncmp(line, "goroutine ", 10) == 0 && (from = strchr(line, '[')) &&
 		    (to = strchr(line, ']')) && n < 64)
-			states[n++] = strndup(from + 1, (size_t)(to - from) - 1);
+			snprintf(states[n++], sizeof *states, "%.*s", (int)(to - from) - 1, from + 1);
 	qsort(states, (size_t)n, sizeof *states, by_text);
 	for (int i = 0; i < n; i++)
 		puts(states[i]);

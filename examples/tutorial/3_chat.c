@@ -15,7 +15,7 @@ struct event {
 	struct line line;
 };
 
-/* The broker's alone: nobody else has a pointer to one. */
+/* The broker's alone: no other goroutine has a pointer to one. */
 struct client {
 	int id, fd;
 	goro_chan *out;		/* lines for it, to its writer */

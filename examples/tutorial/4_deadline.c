@@ -1,4 +1,4 @@
-/* 4_deadline.c - the chat server: who says nothing for too long is sent away. */
+/* 4_deadline.c - the chat server: a client that is silent for too long is sent away. */
 #include <goro.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct event {
 	struct line line;
 };
 
-/* The broker's alone: nobody else has a pointer to one. */
+/* The broker's alone: no other goroutine has a pointer to one. */
 struct client {
 	int id, fd;
 	goro_chan *out;		/* lines for it, to its writer */
@@ -39,7 +39,7 @@ static void writer(int fd, goro_chan *out)
 	goro_chan_unref(out);
 }
 
-/* Reads, with some patience. Writes to the client must be over a little later. */
+/* Reads before the client's patience ends. A write gets a second more. */
 static ssize_t read_some(int fd, char *buf, int n)
 {
 	int64_t until = goro_now() + patience;

@@ -1,4 +1,4 @@
-/* 5_shutdown.c - the chat server: a signal ends it, and everybody gets the last line. */
+/* 5_shutdown.c - the chat server: a signal ends it, and each client gets the last line. */
 #include <goro.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct event {
 	struct line line;
 };
 
-/* The broker's alone: nobody else has a pointer to one. */
+/* The broker's alone: no other goroutine has a pointer to one. */
 struct client {
 	int id, fd;
 	goro_chan *out;		/* lines for it, to its writer */
@@ -43,7 +43,7 @@ static void writer(int fd, goro_chan *out)
 	goro_waitgroup_done(&running);
 }
 
-/* Reads, with some patience. Writes to the client must be over a little later. */
+/* Reads before the client's patience ends. A write gets a second more. */
 static ssize_t read_some(int fd, char *buf, int n)
 {
 	int64_t until = goro_now() + patience;

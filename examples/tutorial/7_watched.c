@@ -17,7 +17,7 @@ struct event {
 	struct line line;
 };
 
-/* The broker's alone: nobody else has a pointer to one. */
+/* The broker's alone: no other goroutine has a pointer to one. */
 struct client {
 	int id, fd;
 	goro_chan *out;		/* lines for it, to its writer */
@@ -47,7 +47,7 @@ static void writer(int fd, goro_chan *out)
 	goro_waitgroup_done(&running);
 }
 
-/* Reads, with some patience. Writes to the client must be over a little later. */
+/* Reads before the client's patience ends. A write gets a second more. */
 static ssize_t read_some(int fd, char *buf, int n)
 {
 	int64_t until = goro_now() + patience;
@@ -93,7 +93,7 @@ struct question {
 	uint64_t task;		/* in a trace: from the question to its answer */
 };
 
-/* Counts the primes below n, unless nobody wants to know any more. */
+/* Counts the primes below n, until ctx is done. */
 static int count_primes(int n, goro_ctx *ctx)
 {
 	int count = 0;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The server may just be starting: a few seconds of patience. */
+/* Tries for five seconds, since the server may just be starting. */
 static int dial(const char *address)
 {
 	int64_t until = goro_now() + 5 * GORO_SECOND;

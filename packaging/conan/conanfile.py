@@ -37,6 +37,7 @@ class Goro(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["GORO_TESTS"] = False
         toolchain.cache_variables["GORO_COMMAND"] = False
+        toolchain.cache_variables["GORO_CALLS"] = False
         toolchain.generate()
 
     def build(self):

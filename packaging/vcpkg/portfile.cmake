@@ -2,7 +2,7 @@
 #	vcpkg install goro --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 
-vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS -DGORO_TESTS=OFF -DGORO_COMMAND=OFF)
+vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS -DGORO_TESTS=OFF -DGORO_COMMAND=OFF -DGORO_CALLS=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/goro)
 vcpkg_fixup_pkgconfig()

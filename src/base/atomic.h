@@ -1,9 +1,9 @@
 /*
  * atomic.h - atomic operations with the memory order in the name.
  *
- * An order is part of what an operation means, so it is part of its name and
- * never an argument. Whoever uses an order stronger than relaxed says beside it
- * which operation it pairs with.
+ * An order is part of what an operation means. So it is part of its name, and never an
+ * argument. A comment beside each order stronger than relaxed says which operation it
+ * pairs with.
  */
 #ifndef GORO_ATOMIC_H
 #define GORO_ATOMIC_H
@@ -29,8 +29,8 @@
 #define fetch_or_acqrel(p, v)   __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
 #define fetch_and_acqrel(p, v)  __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 
-/* Compare and swap: true if *p was *old and is now new; else *old is what was
- * found. A failure orders nothing beyond relaxed unless the name says acquire. */
+/* Compare and swap: true if *p was *old and is now new; else *old is the value found. A
+ * failure is relaxed, except in cas_acqrel (acquire) and cas_seqcst. */
 #define cas_relaxed(p, old, new) \
 	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 #define cas_acquire(p, old, new) \
@@ -44,8 +44,8 @@
 
 #define fence_seqcst() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
-/* Orders this thread against its own signal handlers, and is the cheap half of
- * a store-load pair whose other half calls membarrier. */
+/* Orders this thread against its own signal handlers. It is also the cheap half of a
+ * store-load pair whose other half calls membarrier. */
 #define compiler_barrier() __asm__ volatile("" ::: "memory")
 
 /* A counter with one writer at a time and any number of readers. */

@@ -1,11 +1,11 @@
 /*
  * bytes.c - a row of bytes that grows, in mapped memory.
  */
-#include "bytes.h"
+#include "base/bytes.h"
 
 #include <string.h>
 
-#include "os.h"
+#include "base/os.h"
 
 #define FIRST_BYTES (16 << 10)
 

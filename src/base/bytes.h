@@ -1,8 +1,8 @@
 /*
  * bytes.h - a row of bytes that grows, in mapped memory: no malloc, no libc lock.
  *
- * What cannot be had for want of memory is left out, and `failed` says so: whoever
- * builds something asks once, at the end.
+ * What finds no memory is left out, and `failed` is set: the caller looks at it once, at
+ * the end.
  */
 #ifndef GORO_BYTES_H
 #define GORO_BYTES_H
@@ -18,7 +18,7 @@ struct bytes {
 	bool failed;
 };
 
-/* Room for n more, counted as there; NULL: no memory. Valid until the next. */
+/* Adds n bytes and returns where they are, valid until the next call; NULL: no memory. */
 void *bytes_room(struct bytes *b, size_t n);
 void bytes_add(struct bytes *b, const void *from, size_t n);
 void bytes_free(struct bytes *b);

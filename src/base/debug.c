@@ -1,14 +1,14 @@
 /*
- * debug.c - reads GORO_DEBUG. Unknown names and bad values are ignored, as Go
- * ignores them in GODEBUG.
+ * debug.c - reads GORO_DEBUG. It ignores unknown names and bad values, as Go does in
+ * GODEBUG.
  */
-#include "debug.h"
+#include "base/debug.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "environment.h"
-#include "tool.h"
+#include "base/environment.h"
+#include "base/tool.h"
 
 struct debug debug;
 
@@ -21,7 +21,7 @@ static void set(const char *name, size_t len, int value)
 #undef X
 }
 
-/* What the kernel writes for a ring or a userfaultfd valgrind takes for undefined, and it
+/* Valgrind takes what the kernel writes for a ring or a userfaultfd for undefined, and
  * warns of calls that it does not know. */
 static void suit_valgrind(void)
 {

@@ -1,18 +1,19 @@
 /*
  * environment.c - what the environment asks of the runtime.
  *
- * Privileged programs. A program that is set-uid or set-gid or has file capabilities runs with
- * rights that its caller lacks, and its caller chose the environment. Such a program ignores
- * every variable: those that name a file, and those that only set a limit, since a stack that
- * is too small is a crash at the caller's will.
+ * Privileged programs. A program that is set-uid or set-gid or has file capabilities runs
+ * with rights that its caller lacks, and its caller chose the environment. Such a program
+ * ignores every variable, not only those that name a file: a stack limit that is too
+ * small is a crash at the caller's will.
  *
- * Files of several processes. A program's children inherit its environment, and so the names of
- * its files. Whoever opens a file locks it (flock), and a file that is locked is left alone: the
- * parent keeps it, its child says so on stderr and runs on without. With %p in the name each
- * process has a file of its own. Only a regular file is locked, since only that loses anything.
+ * Files of several processes. A program's children inherit its environment, and with it
+ * the names of its files. A process that opens a file locks it (flock), and leaves a file
+ * that is locked alone: the parent keeps it, its child says so on stderr and runs on
+ * without. With %p in the name each process has a file of its own. Only regular files are
+ * locked: writing to other files destroys nothing.
  */
 #define _GNU_SOURCE
-#include "environment.h"
+#include "base/environment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 const char *environment_get(const char *name)
 {
@@ -58,7 +59,7 @@ static int take_over(int fd)
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return 0;
-	/* File systems without locks exist. */
+	/* Any other error: the file system has no locks. */
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
 		return -EBUSY;
 	return ftruncate(fd, 0) == 0 ? 0 : -errno;

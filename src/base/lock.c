@@ -1,17 +1,17 @@
 /*
  * lock.c - the slow halves of lock.h, and the check of the lock order.
  */
-#include "lock.h"
+#include "base/lock.h"
 
-#include "context.h"
-#include "os.h"
-#include "throw.h"
+#include "base/context.h"
+#include "base/os.h"
+#include "base/throw.h"
 
-/* A waiter looks rarely, and ever more so: each look takes the line of the lock from its
- * holder, who, left alone, does a hundred operations in the time of one long pause. Two
- * Ps at one channel so take turns of many operations instead of handing it to and fro
- * at each (8 to 8 on 2 Ps: 52 ns a value, now 12). After some ten microseconds it
- * sleeps: the holder's thread does not run. */
+/* A waiter looks at the lock rarely, with growing pauses: each look takes the lock's
+ * cache line from the holder, and a holder that is left alone does a hundred operations
+ * in one long pause. So two Ps at one channel take turns of many operations instead of
+ * handing the channel to and fro at each. The waiter sleeps after some ten microseconds:
+ * by then the holder's thread has probably lost its CPU. */
 #define LOCK_LOOKS 6
 #define LOCK_PAUSES_MIN 16
 #define LOCK_PAUSES_MAX 128
@@ -19,28 +19,27 @@
 /*
  * A crowd of sleepers
  *
- * A release wakes one sleeper. Where threads wait for a CPU that one takes up to a hundred
- * milliseconds to come, while the lock is free and others take it in passing. If each of the
- * woken woke one more, a crowd of sleepers would be gone after as many such times as it has
- * members: with 64 Ps on 2 CPUs and 2,000 goroutines that compute, one slept for seven
- * seconds, with its P. So a thread that has slept for LOCK_LONG_NS marks the lock when it
- * takes it, or finds it held, and the release wakes LOCK_WAKES. They wait for a CPU beside
- * each other, and their number multiplies by LOCK_WAKES each time: all are awake after a
- * few times, however many they are.
+ * A release wakes one sleeper. Where threads wait for CPUs, the woken thread may get one
+ * only after a hundred milliseconds. Meanwhile the lock is free, and running threads take
+ * and release it. If each woken thread woke one more, a crowd of n sleepers would need n
+ * such delays to wake up: seconds, for a thread that owns a P all that time. So a thread
+ * that has slept for LOCK_LONG_NS marks the lock with LOCK_CROWD, and the next release
+ * wakes LOCK_WAKES threads. They wait for a CPU side by side, and each of them marks the
+ * lock again: the number of woken threads grows by the factor LOCK_WAKES with each delay.
  *
- * The number of wakes is at most LOCK_WAKES for each acquisition, whatever the number of
- * sleepers. The wakes come after the release: a thread that wakes others may lose its
- * CPU to one of them.
+ * An acquisition causes at most LOCK_WAKES wakes, however many threads sleep. The wakes
+ * come after the release, since a thread that wakes another may lose its CPU to it.
  *
- * Rejected: to wake all sleepers at once. All but one find the lock held and sleep again, and
- * the next does the same: 9,000 threads that came back from blocking calls together took
- * two million switches, up to 100 s of them on a busy machine. To hand the lock over to the
- * thread that is woken: the lock would be held while that waits for a CPU.
+ * Rejected:
+ *	- To wake all sleepers at once. All but one find the lock held and sleep again,
+ *	  and the next release repeats that: n sleepers cost n * n switches.
+ *	- To hand the lock to the woken thread. The lock would be held while that thread
+ *	  waits for a CPU.
  */
 #define LOCK_LONG_NS 1000000
 #define LOCK_WAKES   4
 
-/* See freed.h. */
+/* What the lock guards is freed: see freed.h. */
 static _Noreturn __attribute__((noinline, cold)) void lock_of_freed(const struct lock *l)
 {
 	switch (l->rank) {
@@ -70,8 +69,8 @@ void lock_slow(struct lock *l)
 		if (pauses < LOCK_PAUSES_MAX)
 			pauses *= 2;
 	}
-	/* acquire: pairs with lock_release. From here on the word says that others may
-	 * sleep while we hold it, too: they may have slept on the same value. */
+	/* acquire: pairs with lock_release. From here on the word says that threads may
+	 * sleep, also while this thread holds the lock: others may sleep on it. */
 	if (exchange_acquire(&l->word, word) == 0)
 		return;
 	began = os_now();
@@ -89,15 +88,14 @@ void lock_wake(struct lock *l, uint32_t word)
 
 void note_wake(struct note *n)
 {
-	/* release: what the waker did; pairs with load_acquire in the sleeper */
+	/* release: what the waker did; pairs with exchange_acquire in the sleeper */
 	store_release(&n->word, 1);
 	os_futex_wake(&n->word, 1);
 }
 
 void note_sleep(struct note *n)
 {
-	/* acquire: pairs with note_wake. Taken in one step, so that a wake that
-	 * comes meanwhile is not lost. */
+	/* acquire: pairs with note_wake. One step reads and clears: no wake is lost. */
 	while (exchange_acquire(&n->word, 0) == 0)
 		os_futex_wait(&n->word, 0, -1);
 }
@@ -118,14 +116,14 @@ bool note_sleep_for(struct note *n, int64_t ns)
 
 #if GORO_CHECKS
 
-/* The locks this thread holds, in order. Kept per thread and not per goroutine:
- * no lock is held across a switch except one that the after-switch action of
- * the same thread releases. */
+/* The locks that this thread holds, in order. Kept per thread, not per goroutine: only
+ * the after-switch action of the same thread may release a lock that is held across a
+ * switch. */
 #define HELD_MAX 64
 static __thread struct {
 	struct lock *lock[HELD_MAX];
 	int n;
-	int beyond;		/* held without a record, by a select of many channels */
+	int beyond;		/* held, not recorded: a select of many channels */
 } held;
 
 void lock_rank_push(struct lock *l)
@@ -150,7 +148,7 @@ void lock_rank_pop(struct lock *l)
 			continue;
 		for (held.n--; i < held.n; i++)
 			held.lock[i] = held.lock[i + 1];
-		held.lock[held.n] = NULL;	/* no trace of it, see tool.c */
+		held.lock[held.n] = NULL;	/* LSan is not to find it: tool.c */
 		return;
 	}
 	if (held.beyond-- == 0)

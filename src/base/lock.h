@@ -1,31 +1,30 @@
 /*
  * lock.h - the runtime's own locks and notes, on futexes.
  *
- * A lock is held for tens of nanoseconds, by a thread in state RUNTIME, which
- * goro itself never stops; so a waiter spins a little before it sleeps.
+ * A lock is held for tens of nanoseconds, by a thread in state RUNTIME, which goro never
+ * preempts. So a waiter spins a little before it sleeps.
  *
- * Unlocking is one exchange and, if threads may sleep, a wake on the address, of
- * a constant number at the most ("A crowd of sleepers" in lock.c).
- * The lock's memory is not looked at after the exchange, so what it guards may
- * be freed by whoever takes it next (see "Lifetimes" in chan.c): waking a
- * freed address at worst wakes somebody for nothing.
+ * Unlocking is one exchange and, if threads may sleep on the lock, a wake of at most a
+ * constant number of them ("A crowd of sleepers" in lock.c). The unlock does not touch
+ * the lock's memory after the exchange. So the next holder may free what the lock guards
+ * (see "Lifetimes" in chan.h): a wake on a freed address causes at worst a spurious wake.
  *
- * A note is a one-shot event: one sleeper, one waker, wake before sleep is kept.
+ * A note is a one-shot event: one sleeper, one waker. A wake before the sleep is kept.
  *
- * Lock order. Locks are taken in ascending rank; debug builds check it.
+ * Lock order. Locks are taken in ascending rank. Debug builds check it.
  */
 #ifndef GORO_LOCK_H
 #define GORO_LOCK_H
 
-#include "atomic.h"
+#include "base/atomic.h"
 
-/* A lock may be taken while those of lower rank are held, never the other way. */
+/* A lock may be taken while locks of lower rank are held, never the other way round. */
 enum lock_rank {
 	RANK_NONE,		/* may not nest with itself; below all others */
 	RANK_WORLD,		/* world.lock: one stop of the world at a time */
 	RANK_RUN,		/* struct run: a caller of goro_run */
 	RANK_SIGNAL,		/* subscriptions to signals */
-	RANK_LEAK,		/* checks for goroutines that are left */
+	RANK_LEAK,		/* checks for leaked goroutines */
 	RANK_CTX,		/* contexts */
 	RANK_CHAN,		/* channels, in order of address among themselves */
 	RANK_SEMA,		/* buckets of sleepers */
@@ -45,19 +44,19 @@ enum lock_rank {
 struct lock {
 	uint32_t word;
 	uint8_t rank;		/* enum lock_rank; used by debug builds, and lock_slow */
-	bool freed;		/* with what it guards; held for good: freed.h */
+	bool freed;		/* what it guards is freed: held for good, see freed.h */
 };
 #define LOCK_INIT(r) { .word = 0, .rank = (r) }
 
-/* What the word says; 0: free. */
+/* The values of the word. 0: free. */
 enum {
-	LOCK_HELD = 1,		/* and nobody sleeps */
-	LOCK_SLEEPERS,		/* threads may sleep until it is free */
-	LOCK_CROWD,		/* .. and one of them has for long */
+	LOCK_HELD = 1,		/* no thread sleeps on it */
+	LOCK_SLEEPERS,		/* threads may sleep on it */
+	LOCK_CROWD,		/* threads may sleep on it; one has slept for long */
 };
 
 void lock_slow(struct lock *l);
-void lock_wake(struct lock *l, uint32_t word);	/* word: as it was until the release */
+void lock_wake(struct lock *l, uint32_t word);	/* word: its value before the release */
 
 #if GORO_CHECKS
 void lock_rank_push(struct lock *l);
@@ -89,36 +88,38 @@ static inline void lock_acquire(struct lock *l)
 		lock_slow(l);
 }
 
-/* Not 0: threads may sleep, and the caller is to call lock_wake with the result soon. */
+/* Result: 0, or the word if threads may sleep: the caller calls lock_wake with it
+ * soon. */
 static inline uint32_t lock_release_quietly(struct lock *l)
 {
 	uint32_t word;
 
 	lock_rank_pop(l);
-	/* release: pairs with cas_acquire in lock_acquire, exchange_acquire in lock_slow */
+	/* release: pairs with the acquires in lock_try, lock_acquire and lock_slow */
 	word = exchange_release(&l->word, 0);
 	return __builtin_expect(word > LOCK_HELD, 0) ? word : 0;
 }
 
-/* Not by the above: where that is not inlined, its frame would keep the lock's address on
- * the stack of whoever runs next, to be found there by reach.c. */
+/* Not by lock_release_quietly: where that is not inlined, its frame leaves the address of
+ * the lock on the stack, and reach.c finds it there and takes the lock's owner for
+ * reachable. */
 static inline void lock_release(struct lock *l)
 {
 	uint32_t word;
 
 	lock_rank_pop(l);
-	/* release: pairs as above */
+	/* release: pairs as in lock_release_quietly */
 	word = exchange_release(&l->word, 0);
 	if (__builtin_expect(word > LOCK_HELD, 0))
 		lock_wake(l, word);
 }
 
 struct note {
-	uint32_t word;		/* 0, or 1 once woken */
+	uint32_t word;		/* 1: woken */
 };
 
 void note_wake(struct note *n);
-void note_sleep(struct note *n);			/* and clears it */
-bool note_sleep_for(struct note *n, int64_t ns);	/* false: time is up */
+void note_sleep(struct note *n);			/* clears it */
+bool note_sleep_for(struct note *n, int64_t ns);	/* false: timeout */
 
 #endif

@@ -1,24 +1,21 @@
 /*
  * mem.c - memory for the runtime's own structures: Ms, Ps, stack regions.
  *
- * The runtime must not call malloc in state RUNTIME: a goroutine stopped inside
- * malloc may hold its lock. What it needs lives as long as the process and is
- * recycled by its users, so a bump allocator over mapped memory is all it takes.
+ * The runtime must not call malloc in state RUNTIME: a goroutine that was preempted in
+ * malloc may hold its lock. What the runtime needs lives as long as the process, and its
+ * users recycle it. So a bump allocator over mapped memory is enough.
  */
-#include "mem.h"
+#include "base/mem.h"
 
-#include "config.h"
-#include "lock.h"
-#include "os.h"
-#include "tool.h"
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/os.h"
+#include "base/tool.h"
 
 #define CHUNK_BYTES (256 << 10)
 
-/* Addresses of which only the lower 12 bits are the same look the same to a CPU at first. */
-#define ALIAS_BYTES 4096
-
-/* Mappings that are remembered; those of more than a thousand Ms, or the stacks of a
- * hundred million goroutines, are not. */
+/* Mappings that are remembered: enough for a thousand Ms, or for the stacks of a hundred
+ * million goroutines. */
 #define MAPPED_MAX 1024
 
 static struct {
@@ -30,7 +27,7 @@ static struct {
 	const char *at;
 	size_t bytes;
 } mapped[MAPPED_MAX];
-static uint32_t mapped_n;	/* may be more than there is room for */
+static uint32_t mapped_n;	/* may exceed MAPPED_MAX */
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -72,13 +69,6 @@ void *mem_alloc(size_t n)
 	}
 	lock_release(&mem.lock);
 	return p;
-}
-
-void *mem_alloc_at(size_t n, size_t offset)
-{
-	char *p = mem_alloc(n + ALIAS_BYTES);
-
-	return p ? p + ((offset - (uintptr_t)p) & (ALIAS_BYTES - 1)) : NULL;
 }
 
 void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg)

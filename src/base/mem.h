@@ -6,12 +6,9 @@
 
 #include <stddef.h>
 
-/* n zeroed bytes on a cache line of their own, for good; NULL: no memory.
- * Any thread, any state: takes no libc lock. */
+/* n zeroed bytes on cache lines of their own, for good; NULL: no memory. Any thread, any
+ * state: takes no libc lock. */
 void *mem_alloc(size_t n);
-
-/* .. that begin so far into a page: see "Colours" in stack.c. */
-void *mem_alloc_at(size_t n, size_t offset);
 
 /* Calls fn for all memory that was taken from the system for it. */
 void mem_each(void (*fn)(const void *lo, const void *hi, void *arg), void *arg);

@@ -1,9 +1,12 @@
 /*
  * os.h - what the runtime asks of the operating system. Defined in os_linux.c.
  *
- * None of these takes a libc lock or sets errno: they may be called in state
- * RUNTIME, where a goroutine stopped in the middle of malloc or printf may hold
- * any of libc's locks. Failures are negative errno values.
+ * The room base has what every other room stands on: the processor, the kernel, locks,
+ * memory, printing and settings, without libc's locks. It uses no other room.
+ *
+ * No function here takes a libc lock or sets errno. So they may be called in state
+ * RUNTIME, while a goroutine that was preempted in malloc or printf holds a lock of libc.
+ * Failures are negative errno values.
  */
 #ifndef GORO_OS_H
 #define GORO_OS_H
@@ -13,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern bool os_many_cpus;		/* more than one CPU to run on */
+extern bool os_many_cpus;		/* the process may run on more than one CPU */
 extern size_t os_page_bytes;
 extern bool os_membarrier_works;	/* set once by os_init */
 
@@ -22,20 +25,20 @@ void os_init(void);
 
 int64_t os_now(void);			/* CLOCK_MONOTONIC, ns */
 
-/* Sleeps while *word is value; timeout in ns, -1: none. 0, -EAGAIN, -EINTR,
- * -ETIMEDOUT: callers look at the word again in every case. */
+/* Sleeps while *word is value; timeout in ns, -1: none. Returns 0, -EAGAIN, -EINTR or
+ * -ETIMEDOUT; callers look at the word again in every case. */
 int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns);
 int os_futex_wake(uint32_t *word, int n);
 
-/* Every running thread of the process passes a full memory barrier before this
- * returns. See "Owning a P" in rt.h. */
+/* Every running thread of the process passes a full memory barrier before this returns.
+ * See "Owning a P" in rt.h. */
 void os_membarrier(void);
 
 /* Whether the eight bytes at addr can be read now. Any context, signal handlers too. */
 bool os_is_readable(uintptr_t addr);
 
-/* Anonymous zeroed memory, or NULL. reserve: address space only; no swap is
- * set aside, no huge pages are used, and mlockall does not lock it. */
+/* Anonymous zeroed memory, or NULL. os_reserve: address space only. The kernel sets no
+ * swap aside, uses no huge pages, and mlockall does not lock it. */
 void *os_map(size_t n);
 void *os_reserve(size_t n);
 void os_unmap(void *p, size_t n);
@@ -43,80 +46,84 @@ void os_unmap(void *p, size_t n);
 /* A guard at [p, p+n): any access faults. Ranges are stride apart. */
 enum os_guard { OS_GUARD_MARKER, OS_GUARD_MPROTECT, OS_GUARD_NONE };
 extern enum os_guard os_guard_kind;
-/* Guards count ranges; how many of them, from the first on. Fewer: they cannot
- * be had any more, and os_guard_kind is not OS_GUARD_MARKER from then on. */
+/* Guards count ranges. Returns how many have a guard, from the first on. If not all have,
+ * os_guard_kind is not OS_GUARD_MARKER from then on. */
 size_t os_guard(void *p, size_t n, size_t stride, size_t count);
-/* Has memory put where it would come at the first touch: n bytes at p, p + stride,
- * ...; or not, where the system cannot. */
+/* Asks for memory before the first touch: n bytes at p, p + stride, and so on. Does
+ * nothing where the kernel cannot. */
 void os_populate(void *p, size_t n, size_t stride, size_t count);
 
-/* Gives the memory of count ranges back; they read as zeroes afterwards. */
+/* Gives the memory of count ranges back to the kernel. They read as zeroes afterwards. */
 struct os_range { void *base; size_t len; };
 void os_release(const struct os_range *ranges, size_t count);
 
-/* A sleep that ends at a time (of os_now's) which any thread may change: its descriptor, or
- * -errno. A time that is past ends it at once, INT64_MAX never. */
-int os_alarm_make(void);
-int os_alarm_set(int alarm, int64_t when);	/* 0, or -errno: it is not ours any more */
-void os_alarm_sleep(int alarm);		/* .. or until the thread is sent SIG_PREEMPT */
-
-/* ppoll, for a thread that has SIG_PREEMPT blocked: it ends the wait, also if it came before. */
+/* ppoll, for a thread that blocks SIG_PREEMPT. The signal ends the wait, also if it came
+ * before. */
 struct pollfd;
 int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns);
 
 int os_tid(void);
-int os_cpu(void);		/* on which the caller runs, or ran just now */
+int os_cpu(void);		/* on which the caller runs, or just ran */
 int os_threads(void);			/* of this process, or -errno */
-int64_t os_thread_cpu(int tid);		/* CPU time a thread (0: the caller) has used, ns */
-int64_t os_process_cpu(void);		/* .. and all threads of this process, those that ended as well */
-/* Of all programs together, more than times as many threads as there are CPUs run or could. False
- * if that cannot be told. */
+int64_t os_thread_cpu(int tid);		/* used by a thread; 0: the caller; ns */
+int64_t os_process_cpu(void);		/* used by all threads, the ended ones too; ns */
+/* More threads than times the number of CPUs are runnable, over all programs. False if
+ * that is unknown. */
 bool os_cpus_crowded(int times);
-/* Whether a thread sleeps in the kernel. OS_AWAKE: it runs, or it waits for a CPU. Where
- * /proc does not tell these apart from sleep (it is not mounted, the process is not
- * dumpable, descriptors are short), OS_AWAKE is certain and a thread that waits for a CPU
- * is OS_ASLEEP. *lock: the address of a lock of libc's, or of one like it, that the thread
- * waits for without a timeout, so that a signal does not end its call; 0: it waits for
- * something else. No descriptor is kept. Sysmon only. */
+/* Whether a thread sleeps in the kernel. OS_AWAKE: it runs or waits for a CPU. Where
+ * /proc cannot tell waiting for a CPU from sleep (it is not mounted, the process is not
+ * dumpable, descriptors are short), OS_AWAKE is certain, and OS_ASLEEP may be a thread
+ * that waits for a CPU. *lock: the address of a libc lock, or a similar one, that the
+ * thread waits for without a timeout, so that a signal does not end its call; 0: it waits
+ * for something else. Keeps no descriptor. Sysmon only. */
 enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
 enum os_sleep os_thread_asleep(int tid, uintptr_t *lock);
-/* What debuggers and top call this thread. Threads that it makes are called the same, so
- * whoever makes Ms keeps the program's name. */
+/* Names this thread for debuggers and top. Threads that it makes inherit the name, so
+ * threads that make Ms keep the program's name. */
 void os_thread_name(const char *name);
-/* The sleeps of the calling thread are to end on time. */
+/* Makes the caller's sleeps end on time. */
 void os_thread_punctual(void);
-/* The kernel's time slice for a thread (0, 0: for the caller, the usual one): with a shorter
- * one than others' it gets its CPU sooner when it wakes, with a longer one others do. No
- * more CPU time, and no less. */
+/* Sets the kernel's time slice for a thread (tid 0: the caller; ns 0: the default). A
+ * thread with a shorter slice than others gets its CPU sooner when it wakes. Its share of
+ * CPU time stays the same. */
 void os_thread_slice(int tid, int64_t ns);
-/* The caller goes before all ordinary threads, or no longer: false if it may not. */
+/* Puts the caller before all ordinary threads, or back. False: it is not permitted. */
 bool os_thread_urgent(bool on);
-/* The caller goes on on a CPU that is none of these, if there is one; it is not bound to it. */
-#define OS_CPUS_MAX 1024
-struct os_cpus { uint64_t bits[OS_CPUS_MAX / 64]; };
-void os_cpus_add(struct os_cpus *set, int cpu);
-void os_thread_leave_cpus(const struct os_cpus *set);
 void os_sleep(int64_t ns);
 void os_yield(void);
-/* One round of waiting for another thread that is about to be done; the kernel may have
- * stopped it, so after a while it is let run. */
+/* One round of waiting for another thread that is about to be done. After a while it
+ * yields: the kernel may have descheduled the other thread. */
 void os_relax(int round);
 int os_tgkill(int tid, int sig);
-/* A signal to a thread that the handler can tell from the program's own. */
+/* The signals of faults, and Go's words for each. */
+#define FAULT_LIST(X)                      \
+	X(SIGSEGV, "segmentation violation") \
+	X(SIGBUS, "bus error")               \
+	X(SIGFPE, "floating-point exception") \
+	X(SIGILL, "illegal instruction")
+/* Takes the faults out of a mask. If a thread faults while it blocks the signal, the
+ * kernel ends the process without a message. */
+void os_unblock_faults(sigset_t *mask);
+/* A mask of all signals but the faults. */
+void os_all_signals(sigset_t *mask);
+
+/* Sends a signal to a thread. os_signal_is_ours tells it from the program's own. */
 int os_signal(int tid, int sig);
 bool os_signal_is_ours(const siginfo_t *info);
-/* A timer on the CPU time of a thread of this process: a signal to that thread, with
- * value, after first ns of it and then every period. Its number, or -errno. */
+/* Makes a timer on the CPU time of a thread of this process. It sends the thread a signal
+ * with value after the first ns, and then every period. Returns its number, or -errno. */
 int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t period);
 void os_cpu_timer_end(int timer);
-/* In a handler: the value, if the signal is a timer's; *times: for how many periods. */
+/* In a handler: the value, or NULL if no timer sent the signal. *times: the number of
+ * periods that the signal stands for. */
 void *os_signal_timer(const siginfo_t *info, int *times);
-/* Calls fn for all threads of this process, more or less; -errno: cannot tell. */
+/* Calls fn for the threads of this process; it may miss some that start or end meanwhile.
+ * -errno: unknown. */
 int os_thread_each(void (*fn)(int tid, void *arg), void *arg);
-/* A signal's action as the kernel has it, and as it is put back; installed, fn
- * runs on the signal stack, restarts what it interrupts, and is not interrupted but
- * by the signals in except. Behind the back of libc and of tools: ThreadSanitizer
- * would keep the signal until its thread next calls libc, which may be never. */
+/* A signal's action as the kernel has it. os_action_install: fn runs on the signal stack,
+ * restarts what it interrupts, and only the signals in except interrupt it. This bypasses
+ * libc and tools: ThreadSanitizer would keep the signal until its thread next calls libc,
+ * which may be never. */
 struct os_action {
 	void *fn;		/* SIG_DFL, SIG_IGN, or a handler */
 	unsigned long flags;
@@ -127,8 +134,8 @@ void os_action_get(int sig, struct os_action *a);
 void os_action_set(int sig, const struct os_action *a);
 void os_action_install(int sig, void *fn, uint64_t except);
 
-/* Writes all of it to a descriptor, retrying; errors are ignored. Where the descriptor does not
- * block and nobody reads from the other end for a second, the rest is lost. */
+/* Writes all of buf to a descriptor, and retries. Ignores errors. If the descriptor does
+ * not block and is not read for a second, the rest is lost. */
 void os_write(int fd, const void *buf, size_t n);
 
 #endif

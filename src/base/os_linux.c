@@ -1,19 +1,19 @@
 /*
  * os_linux.c - Linux behind os.h: futexes, memory, membarrier, threads.
  *
- * Everything is a raw system call: no libc lock is taken and errno is left to
- * the goroutine. What newer kernels offer is tried once in os_init and used
- * when it works; GORO_DEBUG turns each off so that the fallback is tested too:
+ * Everything is a raw system call: it takes no libc lock, and errno is the goroutine's.
+ * What newer kernels offer is tried once in os_init, and used if it works. GORO_DEBUG
+ * turns each feature off, so that tests reach the fallback:
  *
  *	feature                 since   switched off by   fallback
  *	membarrier expedited    4.14    nomembarrier=1    a fence at each crossing
  *	guard markers           6.13    noguard=1         mprotect, then none
- *	process_madvise, self   6.13    noguard=1         one madvise a range
+ *	process_madvise, self   6.14    noguard=1         one madvise a range
  */
 #define _GNU_SOURCE
-#include "os.h"
+#include "base/os.h"
 
-#include "context.h"
+#include "base/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,18 +27,17 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "debug.h"
-#include "own_fd.h"
-#include "sys.h"
-#include "text.h"
-#include "tool.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/own_fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/tool.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -53,19 +52,16 @@
 #define PIDFD_SELF_THREAD_GROUP (-10001)
 #endif
 
+/* The kernel reads ranges as iovecs. */
+_Static_assert(sizeof(struct os_range) == sizeof(struct iovec) &&
+               offsetof(struct os_range, len) == offsetof(struct iovec, iov_len), "os_range");
+
 bool os_many_cpus;
 size_t os_page_bytes;
 bool os_membarrier_works;
 enum os_guard os_guard_kind;
 
-/* For process_madvise; -1: not to be had. A number of the program's does no harm there: nothing
- * of what we ask for can be had for another process. */
-static int self_pidfd = -1;
-
-/* /proc/self/task, for os_threads. */
-static int task_dir = -1;
-static dev_t task_dir_dev;
-static ino_t task_dir_ino;
+static bool on_valgrind;
 
 static bool membarrier_probe(void)
 {
@@ -74,15 +70,28 @@ static bool membarrier_probe(void)
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
 }
 
-/* The kernel copies a set of signals before it looks at the impossible first argument. */
+/* valgrind warns of the call below. This one is not for all, since containers forbid
+ * it. */
+static bool is_copied_by_kernel(uintptr_t addr)
+{
+	uint64_t word;
+	struct iovec to = { &word, sizeof word }, from = { (void *)addr, sizeof word };
+
+	return sys6(SYS_process_vm_readv, sys0(SYS_getpid), &to, 1, &from, 1, 0) == sizeof word;
+}
+
+/* The kernel copies the set of signals before it looks at the impossible first
+ * argument. */
 TOOL_RACY bool os_is_readable(uintptr_t addr)
 {
+	if (on_valgrind)
+		return is_copied_by_kernel(addr);
 	return sys4(SYS_rt_sigprocmask, -1, addr, NULL, _NSIG / 8) == -EINVAL;
 }
 
-/* Whether guard markers work here, by setting one. An emulator may say that it
- * did and do nothing, so the kernel is asked to read there. Valgrind hands madvise on,
- * and reports the question. */
+/* Whether guard markers work here, by setting one. An emulator may say that it did and do
+ * nothing, so the kernel is asked whether the page can be read. Not under valgrind, which
+ * passes madvise on and reports the question. */
 static enum os_guard guard_probe(void)
 {
 	enum os_guard kind = OS_GUARD_MPROTECT;
@@ -96,41 +105,33 @@ static enum os_guard guard_probe(void)
 	if (!p)
 		return kind;
 	if (sys3(SYS_madvise, p, os_page_bytes, MADV_GUARD_INSTALL) == 0 &&
-	    (tool_on_valgrind() || !os_is_readable((uintptr_t)p)))
+	    (on_valgrind || !os_is_readable((uintptr_t)p)))
 		kind = OS_GUARD_MARKER;
 	os_unmap(p, os_page_bytes);
 	return kind;
-}
-
-static bool task_dir_stat(struct stat *st)
-{
-	return task_dir >= 0 && sys4(SYS_newfstatat, task_dir, "", st, AT_EMPTY_PATH) == 0;
-}
-
-static bool task_dir_open(struct stat *st)
-{
-	task_dir = (int)sys4(SYS_openat, AT_FDCWD, "/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (!task_dir_stat(st))
-		return false;
-	task_dir_dev = st->st_dev;
-	task_dir_ino = st->st_ino;
-	return true;
 }
 
 void os_init(void)
 {
 	cpu_set_t set;
 
+	on_valgrind = tool_on_valgrind();
 	os_page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	CPU_ZERO(&set);
 	os_many_cpus = sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 	os_membarrier_works = membarrier_probe();
 	os_guard_kind = guard_probe();
 	own_fd_init(os_threads() == 1);
-	task_dir = own_fd_take(task_dir, OWN_FD_TASKS);
-	self_pidfd = debug.noguard || tool_on_valgrind() ? -1 :
-		(int)sys2(SYS_pidfd_open, sys0(SYS_getpid), 0);
-	self_pidfd = own_fd_take(self_pidfd, OWN_FD_SELF);
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+	return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
 }
 
 int64_t os_now(void)
@@ -138,12 +139,12 @@ int64_t os_now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return ns_of(&t);
 }
 
 int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns)
 {
-	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+	struct timespec t = timespec_of(timeout_ns);
 
 	return (int)sys4(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns < 0 ? NULL : &t);
 }
@@ -160,8 +161,8 @@ void os_membarrier(void)
 		sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
 }
 
-/* TSan has to see what is mapped and unmapped, or it takes memory that comes back
- * at an address for what was there before. It sees calls of libc's. */
+/* TSan has to see what is mapped and unmapped, or it takes new memory at an address for
+ * the old. It sees calls of libc only. */
 static void *map(size_t n, int access, int flags)
 {
 	long p;
@@ -177,8 +178,8 @@ void *os_map(size_t n)
 	return map(n, PROT_READ | PROT_WRITE, 0);
 }
 
-/* Where the program has called mlockall for all that is mapped from then on, all of it would be
- * resident at once. What nobody may access yet is not, and then it is locked no longer. */
+/* If the program has called mlockall for future mappings, the whole mapping would be
+ * resident at once. Memory without access is not, and munlock then clears the lock. */
 void *os_reserve(size_t n)
 {
 	void *p = map(n, PROT_NONE, MAP_NORESERVE);
@@ -202,51 +203,52 @@ void os_unmap(void *p, size_t n)
 		sys2(SYS_munmap, p, n);
 }
 
-/* One system call for a batch of ranges where the kernel allows it; the number
- * of ranges seen to. Ranges before a failing one have been done. */
-static size_t advise_batch(struct iovec *iov, size_t count, int advice)
+/* One system call for a batch of ranges, if the kernel has it. Returns the number of
+ * ranges done, from the first on. */
+static size_t advise_batch(const struct os_range *ranges, size_t count, int advice)
 {
 	size_t total = 0, done = 0;
 	long r;
 
-	if (self_pidfd < 0)
+	if (debug.noguard || on_valgrind)
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		total += iov[i].iov_len;
-	r = sys5(SYS_process_madvise, self_pidfd, iov, count, advice, 0);
+		total += ranges[i].len;
+	r = sys5(SYS_process_madvise, PIDFD_SELF_THREAD_GROUP, ranges, count, advice, 0);
 	if (r == (long)total)
 		return count;
 	for (long sum = 0; r > 0 && done < count; done++) {
-		sum += (long)iov[done].iov_len;
+		sum += (long)ranges[done].len;
 		if (sum > r)
 			break;
 	}
 	return done;
 }
 
-/* The number of ranges that have a marker, from the first on. */
-static size_t guard_markers(char *p, size_t n, size_t stride, size_t count)
+/* Advises count ranges of n bytes, stride apart. singly: one by one where a batch fails.
+ * Returns the number of ranges done, from the first on. */
+static size_t advise(char *p, size_t n, size_t stride, size_t count, int advice, bool singly)
 {
-	struct iovec iov[128];
+	struct os_range ranges[128];
+	size_t at = 0, batch, done;
 
-	for (size_t at = 0; at < count;) {
-		size_t batch = count - at < 128 ? count - at : 128, done;
-
+	do {
+		batch = count - at < 128 ? count - at : 128;
 		for (size_t i = 0; i < batch; i++)
-			iov[i] = (struct iovec){ p + (at + i) * stride, n };
-		done = advise_batch(iov, batch, MADV_GUARD_INSTALL);
-		for (; done < batch; done++)
-			if (sys3(SYS_madvise, iov[done].iov_base, n, MADV_GUARD_INSTALL) != 0)
-				return at + done;
-		at += batch;
-	}
-	return count;
+			ranges[i] = (struct os_range){ p + (at + i) * stride, n };
+		done = advise_batch(ranges, batch, advice);
+		while (singly && done < batch &&
+		       sys3(SYS_madvise, ranges[done].base, n, advice) == 0)
+			done++;
+		at += done;
+	} while (done == batch && at < count);
+	return at;
 }
 
-/* A guard by mprotect splits a mapping twice, and of mappings the kernel allows
- * 65530 (vm.max_map_count): half of them are left for all else. */
+/* A guard by mprotect makes two more mappings, of which the kernel allows 65530
+ * (vm.max_map_count). This leaves half of them for the program. */
 #define MPROTECT_GUARDS_MAX 16000
-/* Valgrind ends the program that has 30,000 mappings. */
+/* Valgrind ends a program that has 30,000 mappings. */
 #define MPROTECT_GUARDS_MAX_VALGRIND 8000
 
 static size_t guard_mprotect(char *p, size_t n, size_t stride, size_t count)
@@ -268,7 +270,7 @@ size_t os_guard(void *p, size_t n, size_t stride, size_t count)
 	size_t done = 0;
 
 	if (os_guard_kind == OS_GUARD_MARKER) {
-		done = guard_markers(p, n, stride, count);
+		done = advise(p, n, stride, count, MADV_GUARD_INSTALL, true);
 		if (done == count)
 			return count;
 		store_relaxed(&os_guard_kind, OS_GUARD_MPROTECT);
@@ -280,35 +282,15 @@ size_t os_guard(void *p, size_t n, size_t stride, size_t count)
 
 void os_populate(void *p, size_t n, size_t stride, size_t count)
 {
-	struct iovec iov[64];
-	char *at = p;
-
-	while (count > 0) {
-		size_t batch = count < 64 ? count : 64;
-
-		for (size_t i = 0; i < batch; i++, at += stride)
-			iov[i] = (struct iovec){ at, n };
-		if (advise_batch(iov, batch, MADV_POPULATE_WRITE) != batch)
-			return;
-		count -= batch;
-	}
+	advise(p, n, stride, count, MADV_POPULATE_WRITE, false);
 }
 
 void os_release(const struct os_range *ranges, size_t count)
 {
-	struct iovec iov[64];
+	size_t done = advise_batch(ranges, count, MADV_DONTNEED);
 
-	while (count > 0) {
-		size_t batch = count < 64 ? count : 64, done;
-
-		for (size_t i = 0; i < batch; i++)
-			iov[i] = (struct iovec){ ranges[i].base, ranges[i].len };
-		done = advise_batch(iov, batch, MADV_DONTNEED);
-		for (; done < batch; done++)
-			sys3(SYS_madvise, ranges[done].base, ranges[done].len, MADV_DONTNEED);
-		ranges += batch;
-		count -= batch;
-	}
+	for (; done < count; done++)
+		sys3(SYS_madvise, ranges[done].base, ranges[done].len, MADV_DONTNEED);
 }
 
 int os_cpu(void)
@@ -321,38 +303,36 @@ int os_tid(void)
 	return (int)sys0(SYS_gettid);
 }
 
-/* The link count of the task directory is two more than its entries: one system call instead
- * of reading the directory. Where the program has closed it, it is another file. */
+/* The link count of the task directory is two more than its entries: one system call
+ * instead of reading the directory. */
 int os_threads(void)
 {
 	struct stat st;
+	int error = (int)sys4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0);
 
-	if (!task_dir_stat(&st) || st.st_dev != task_dir_dev || st.st_ino != task_dir_ino) {
-		if (!task_dir_open(&st))
-			return -ENOSYS;
-		task_dir = own_fd_take(task_dir, OWN_FD_TASKS);
-	}
-	return (int)st.st_nlink - 2;
+	return error < 0 ? error : (int)st.st_nlink - 2;
 }
 
-/* The clock of a thread: the kernel's encoding, as pthread_getcpuclockid makes
- * it, without that call's look at a pthread_t that may be gone. */
+/* The clock of a thread in the kernel's encoding, as pthread_getcpuclockid makes it. That
+ * call reads a pthread_t, which may be gone. */
 #define CPU_CLOCK_OF(tid) ((long)((~(unsigned)(tid) << 3) | 6))
 
-int64_t os_thread_cpu(int tid)
+static int64_t cpu_clock(long clock)
 {
 	struct timespec t = { 0, 0 };
 
-	sys2(SYS_clock_gettime, CPU_CLOCK_OF(tid), &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	sys2(SYS_clock_gettime, clock, &t);
+	return ns_of(&t);
+}
+
+int64_t os_thread_cpu(int tid)
+{
+	return cpu_clock(CPU_CLOCK_OF(tid));
 }
 
 int64_t os_process_cpu(void)
 {
-	struct timespec t = { 0, 0 };
-
-	sys2(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* What getdents64 fills a buffer with. */
@@ -364,13 +344,28 @@ struct dirent_raw {
 	char name[];
 };
 
-static int number_in(const char *s)
+/* The number at *at, after blanks, decimal or with 0x. *at moves behind it. */
+static uintptr_t scan_number(const char **at)
 {
-	int n = 0;
+	uintptr_t n = 0;
+	unsigned base = 10;
 
-	for (; *s >= '0' && *s <= '9'; s++)
-		n = n * 10 + (*s - '0');
-	return *s ? 0 : n;
+	while (**at == ' ')
+		++*at;
+	if ((*at)[0] == '0' && (*at)[1] == 'x') {
+		base = 16;
+		*at += 2;
+	}
+	for (;; ++*at) {
+		char c = **at;
+
+		if (c >= '0' && c <= '9')
+			n = n * base + (uintptr_t)(c - '0');
+		else if (base == 16 && c >= 'a' && c <= 'f')
+			n = n * base + (uintptr_t)(c - 'a' + 10);
+		else
+			return n;
+	}
 }
 
 int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
@@ -384,7 +379,8 @@ int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
 		return fd;
 	while ((n = sys3(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
 		for (long at = 0; at < n; at += ((struct dirent_raw *)(buf + at))->bytes) {
-			int tid = number_in(((struct dirent_raw *)(buf + at))->name);
+			const char *name = ((struct dirent_raw *)(buf + at))->name;
+			int tid = (int)scan_number(&name);
 
 			if (tid > 0)
 				fn(tid, arg);
@@ -394,9 +390,9 @@ int os_thread_each(void (*fn)(int tid, void *arg), void *arg)
 	return (int)n;
 }
 
-/* The last descriptors of a small table are the program's, even for a moment. */
+/* The last descriptors of a small table are left to the program, even for a moment. */
 #define PROGRAM_FDS 8
-/* After a failed open, or one that came near the last descriptor, no other for this long. */
+/* After a failed open, or one near the last descriptor, no other open for this long. */
 #define NO_OPEN_NS 1000000000
 
 static bool is_among_last(int fd)
@@ -407,8 +403,8 @@ static bool is_among_last(int fd)
 	return (rlim_t)fd + PROGRAM_FDS >= limit.rlim_cur;
 }
 
-/* Reads a file of a thread's, at most size - 1 bytes, as text. How many, or less than 0:
- * it cannot be had. Sysmon only. */
+/* Reads a file of a thread, at most size - 1 bytes, as text. Returns their number, or
+ * less than 0 if the file cannot be read. Sysmon only. */
 static long read_thread_file(int tid, const char *name, char *out, size_t size)
 {
 	static int64_t closed_until;
@@ -434,32 +430,8 @@ static long read_thread_file(int tid, const char *name, char *out, size_t size)
 	return n;
 }
 
-/* The number at *at, after blanks, decimal or with 0x; *at moves behind it. */
-static uintptr_t scan_number(const char **at)
-{
-	uintptr_t n = 0;
-	unsigned base = 10;
-
-	while (**at == ' ')
-		++*at;
-	if ((*at)[0] == '0' && (*at)[1] == 'x') {
-		base = 16;
-		*at += 2;
-	}
-	for (;; ++*at) {
-		char c = **at;
-
-		if (c >= '0' && c <= '9')
-			n = n * base + (uintptr_t)(c - '0');
-		else if (base == 16 && c >= 'a' && c <= 'f')
-			n = n * base + (uintptr_t)(c - 'a' + 10);
-		else
-			return n;
-	}
-}
-
-/* Reads a short file as text. It stays open: a number that was taken for a moment would be
- * missing to a program that has none left, and then be there again. */
+/* Reads a short file as text, and keeps it open: opening it each time would now and then
+ * take the last number from a program that has none left. */
 static bool read_kept(int *fd, const char *path, char *text, size_t size)
 {
 	long n;
@@ -472,7 +444,7 @@ static bool read_kept(int *fd, const char *path, char *text, size_t size)
 	return n > 0;
 }
 
-/* How many a list such as "0-1,4-7,9" has. */
+/* How many numbers a list such as "0-1,4-7,9" has. */
 static long count_listed(const char *at)
 {
 	long n = 0;
@@ -490,8 +462,8 @@ static long count_listed(const char *at)
 	}
 }
 
-/* libc's sysconf would open the list for a moment. "0.20 0.18 0.12 RUNNABLE/ALL PID": the caller
- * is among the runnable. Sysmon only. */
+/* Not by sysconf, which opens the list for a moment. The load is "0.20 0.18 0.12
+ * RUNNABLE/ALL PID", with the caller among the runnable. Sysmon only. */
 bool os_cpus_crowded(int times)
 {
 	static int list = -1, load = -1;
@@ -508,9 +480,9 @@ bool os_cpus_crowded(int times)
 	return (long)scan_number(&at) > times * cpus;
 }
 
-/* The futex of a wait for a lock, from the arguments of the call; else 0. Locks of glibc's
- * are 2 when one waits. Conditions, semaphores and the end of threads are waited for at
- * other values. */
+/* The futex of a wait for a lock, from the arguments of the call; else 0. A glibc lock
+ * that a thread waits for is 2. Waits for conditions, semaphores and the end of threads
+ * have other values. */
 static uintptr_t lock_waited_for(const char *arguments)
 {
 	uintptr_t addr = scan_number(&arguments), op = scan_number(&arguments);
@@ -519,7 +491,7 @@ static uintptr_t lock_waited_for(const char *arguments)
 	return timeout == 0 && value == 2 && (op & FUTEX_CMD_MASK) == FUTEX_WAIT ? addr : 0;
 }
 
-/* A thread's clock goes while it is on a CPU. */
+/* A thread's clock advances while it is on a CPU. */
 static bool is_on_cpu(int tid)
 {
 	int64_t before = os_thread_cpu(tid);
@@ -539,9 +511,9 @@ static bool is_runnable_by_stat(int tid)
 }
 
 /* The file says "running", or the number of the system call and its arguments. Only the
- * owner of the process may read it, and of one that is not dumpable that is root: the
- * state of the thread is there for all. Most threads that are asked about are on a CPU, and
- * their clock says so at a tenth of the cost. */
+ * owner of the process may read it, or root if the process is not dumpable; all may read
+ * the state in stat. Most threads looked at are on a CPU, and their clock says so at a
+ * tenth of the cost. */
 enum os_sleep os_thread_asleep(int tid, uintptr_t *lock)
 {
 	char text[96];
@@ -571,7 +543,7 @@ void os_thread_punctual(void)
 	sys5(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
 }
 
-/* The kernel's own, which libc does not know: the first version. */
+/* The kernel's struct, first version; libc does not have it. */
 struct sched_attr_v0 {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -580,7 +552,7 @@ struct sched_attr_v0 {
 	uint64_t runtime, deadline, period;
 };
 
-/* A thread that wakes does not interrupt another of the same slice, and may wait for
+/* A thread that wakes does not interrupt one with the same slice, and may wait
  * milliseconds where all CPUs are busy. Since Linux 6.12 sched_runtime of an ordinary
  * thread is its slice; older kernels ignore it. */
 void os_thread_slice(int tid, int64_t ns)
@@ -606,89 +578,24 @@ bool os_thread_urgent(bool on)
 	return sys3(SYS_sched_setattr, 0, &attr, 0) == 0;
 }
 
-void os_cpus_add(struct os_cpus *set, int cpu)
-{
-	if ((unsigned)cpu < OS_CPUS_MAX)
-		set->bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
-}
-
-/* The kernel moves a thread that must not be where it is, and leaves it there when it may
- * be anywhere again. */
-void os_thread_leave_cpus(const struct os_cpus *set)
-{
-	struct os_cpus all = { { 0 } }, others;
-	uint64_t any = 0;
-
-	if (sys3(SYS_sched_getaffinity, 0, sizeof all, &all) < 0)
-		return;		/* more CPUs than that */
-	for (int i = 0; i < OS_CPUS_MAX / 64; i++)
-		any |= others.bits[i] = all.bits[i] & ~set->bits[i];
-	if (any == 0)
-		return;
-	sys3(SYS_sched_setaffinity, 0, sizeof others, &others);
-	sys3(SYS_sched_setaffinity, 0, sizeof all, &all);
-}
-
-/* What ours repeat after, should they ever: nobody else's do. */
-static const struct timespec alarm_mark = { 20 * 365 * 86400, 607072111 };
-
-int os_alarm_make(void)
-{
-	struct itimerspec never = { .it_interval = alarm_mark };
-	int alarm = own_fd_take((int)sys2(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC),
-	                        OWN_FD_ALARM);
-
-	if (alarm >= 0)
-		sys4(SYS_timerfd_settime, alarm, 0, &never, NULL);
-	return alarm;
-}
-
-/* A program may close all descriptors that it does not know, and have a timer of its own
- * where ours was: that goes on as it was. */
-int os_alarm_set(int alarm, int64_t when)
-{
-	struct itimerspec at = { alarm_mark, { when / 1000000000, when % 1000000000 } }, old;
-	int r;
-
-	if (when <= 0)
-		at.it_value = (struct timespec){ 0, 1 };	/* zero would be never */
-	if (when == INT64_MAX)
-		at.it_value = (struct timespec){ 0, 0 };
-	r = (int)sys4(SYS_timerfd_settime, alarm, TFD_TIMER_ABSTIME, &at, &old);
-	if (r == 0 && (old.it_interval.tv_sec != alarm_mark.tv_sec ||
-	               old.it_interval.tv_nsec != alarm_mark.tv_nsec)) {
-		sys4(SYS_timerfd_settime, alarm, 0, &old, NULL);
-		return -EBADF;
-	}
-	return r;
-}
-
-/* Not read: it may be the program's by then. To set it anew takes back that it went off. */
-void os_alarm_sleep(int alarm)
-{
-	struct pollfd p = { .fd = alarm, .events = POLLIN };
-
-	os_poll_or_signal(&p, 1, -1);
-}
-
 #define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig) - 1))
 
-/* All signals but ours, faults, and those that libc keeps for itself (32 and 33), which
- * setuid waits for. */
+/* All signals but SIG_PREEMPT, the faults, and those that libc keeps for itself (32 and
+ * 33), which setuid waits for. */
 static const uint64_t all_but_preempt =
 	~(SIGNAL_BIT(SIG_PREEMPT) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |
 	  SIGNAL_BIT(SIGILL) | SIGNAL_BIT(32) | SIGNAL_BIT(33));
 
 int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns)
 {
-	struct timespec t = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+	struct timespec t = timespec_of(timeout_ns);
 
 	return (int)sys5(SYS_ppoll, p, n, timeout_ns < 0 ? NULL : &t, &all_but_preempt, _NSIG / 8);
 }
 
 void os_sleep(int64_t ns)
 {
-	struct timespec t = { ns / 1000000000, ns % 1000000000 };
+	struct timespec t = timespec_of(ns);
 
 	sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
 }
@@ -713,6 +620,19 @@ int os_tgkill(int tid, int sig)
 
 static char ours;		/* its address marks our signals */
 
+void os_unblock_faults(sigset_t *mask)
+{
+#define X(sig, text) sigdelset(mask, sig);
+	FAULT_LIST(X)
+#undef X
+}
+
+void os_all_signals(sigset_t *mask)
+{
+	sigfillset(mask);
+	os_unblock_faults(mask);
+}
+
 int os_signal(int tid, int sig)
 {
 	siginfo_t info = { .si_signo = sig, .si_code = SI_QUEUE };
@@ -730,11 +650,6 @@ TOOL_RACY bool os_signal_is_ours(const siginfo_t *info)
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
-
-static struct timespec timespec_of(int64_t ns)
-{
-	return (struct timespec){ .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-}
 
 /* The kernel's own timers: libc's would allocate. */
 int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t period)
@@ -778,8 +693,8 @@ void os_action_set(int sig, const struct os_action *a)
 	sys4(SYS_rt_sigaction, sig, a, NULL, sizeof a->mask);
 }
 
-/* How to return from a handler, libc's restorer, is what it is for any other
- * signal: the preempting one has a handler. */
+/* The way to return from a handler, libc's restorer, is copied from SIG_PREEMPT, which
+ * has a handler. */
 void os_action_install(int sig, void *fn, uint64_t except)
 {
 	struct os_action a;
@@ -791,10 +706,10 @@ void os_action_install(int sig, void *fn, uint64_t except)
 	os_action_set(sig, &a);
 }
 
-/* How long to wait for whoever reads what is written to a descriptor that does not block. */
+/* How long to wait for the reader of a descriptor that does not block. */
 #define WRITE_PATIENCE_S 1
 
-static uint32_t nobody_reads;	/* that time is over: the next write does not wait again */
+static uint32_t nobody_reads;	/* a wait was in vain: the next write does not wait */
 
 static bool wait_for_room(int fd)
 {
@@ -803,7 +718,8 @@ static bool wait_for_room(int fd)
 	long r;
 
 	do
-		r = sys5(SYS_ppoll, &p, 1, &t, NULL, _NSIG / 8);	/* t: what is left */
+		/* t: what is left */
+		r = sys5(SYS_ppoll, &p, 1, &t, NULL, _NSIG / 8);
 	while (r == -EINTR);
 	if (r == 0)
 		store_relaxed(&nobody_reads, 1);

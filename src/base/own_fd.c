@@ -1,27 +1,29 @@
 /*
  * own_fd.c - descriptors that the runtime keeps for itself.
  *
- * A program may close all descriptors that it does not know, as a daemon does at its start,
- * and be given their numbers for files of its own. The runtime must not use these, let alone
- * close them, and makes what it has lost again.
+ * A program may close all descriptors that it does not know, as a daemon does at its
+ * start, and then get their numbers for files of its own. The runtime must not use these
+ * files, let alone close them, and makes the descriptors that it has lost again.
  *
- *	- Its own have numbers that the program does not get to for a while.
- *	- Each is marked, by the signal that F_SETSIG sets and nobody is ever sent, since
- *	  O_ASYNC is not set: F_GETSIG tells in 0.1 us whether a number is still ours. Where
- *	  something would happen to a file of the program's the mark is looked at first, and
- *	  where an operation fails.
- *	- Where a mark costs too much, as for each look at the poller, the distance of the
- *	  number is relied on: the look after the closing fails, and the program has not
- *	  opened a thousand files by then. If the limit is so low that it might have
- *	  (own_fd_near), the mark is looked at there, too.
+ *	- The runtime's descriptors have numbers that the program does not reach for a
+ *	  while.
+ *	- Each is marked, by the signal that F_SETSIG sets. The signal is never sent,
+ *	  since O_ASYNC is not set. F_GETSIG then tells at the cost of a system call
+ *	  whether a number is still ours. The runtime looks at the mark before an
+ *	  operation that would change a file of the program, and after an operation that
+ *	  failed.
+ *	- Where a mark costs too much, as for each look at the poller, the runtime relies
+ *	  on the distance of the number: the first look after the close fails, and by then
+ *	  the program has not opened a thousand files. If the limit is so low that it may
+ *	  have (own_fd_near), the runtime looks at the mark there, too.
  *
- * A table of descriptors that grows waits for all CPUs, 10 ms, if several threads share it. So
- * a program that starts the runtime when it has threads already keeps its small table.
+ * If several threads share a table of descriptors, a table that grows waits for all CPUs,
+ * 10 ms. So a program that has threads when it starts the runtime keeps its small table.
  *
- * Rejected: comparing inodes, since all epolls, eventfds and timerfds have the same one.
+ * Rejected: comparing inodes. All epolls, eventfds and timerfds have the same one.
  */
 #define _GNU_SOURCE
-#include "own_fd.h"
+#include "base/own_fd.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -29,14 +31,17 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "atomic.h"
-#include "sys.h"
+#include "base/atomic.h"
+#include "base/sys.h"
 
-/* Below the usual limit of 1,024, in the smallest larger table; and in the first table, of 64. */
+/* Below the usual limit of 1,024, in the smallest larger table; and in the first table,
+ * of 64. */
 #define FIRST_FAR  1000
 #define FIRST_NEAR 44
 /* Room below the limit. */
 #define ROOM 32
+/* How far below those the numbers of own_fd_take_many begin. */
+#define MANY 96
 
 bool own_fd_near;
 static int first;
@@ -64,6 +69,17 @@ void own_fd_init(bool single_threaded)
 	marks_work = marks_can_be_read();
 }
 
+/* far: a copy of fd, or below 0. Marks and returns the one of them that is kept. */
+static int keep(int fd, long far, enum own_fd what)
+{
+	if (far >= 0) {
+		sys1(SYS_close, fd);
+		fd = (int)far;
+	}
+	sys3(SYS_fcntl, fd, F_SETSIG, what);
+	return fd;
+}
+
 int own_fd_take(int fd, enum own_fd what)
 {
 	long far;
@@ -71,14 +87,25 @@ int own_fd_take(int fd, enum own_fd what)
 	if (fd < 0)
 		return fd;
 	far = sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first);
-	if (far >= 0) {
-		sys1(SYS_close, fd);
-		fd = (int)far;
-	} else {
+	if (far < 0)
 		store_relaxed(&own_fd_near, true);
-	}
-	sys3(SYS_fcntl, fd, F_SETSIG, what);
-	return fd;
+	return keep(fd, far, what);
+}
+
+/* A small table has no room for many: there they get a mark only. */
+int own_fd_take_many(int fd, enum own_fd what)
+{
+	if (fd < 0)
+		return fd;
+	return keep(fd, first > MANY ? sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first - MANY) : -1,
+	            what);
+}
+
+int own_fd_copy(int fd)
+{
+	int far = (int)sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first);
+
+	return far >= 0 ? far : (int)sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
 }
 
 bool own_fd_is(int fd, enum own_fd what)

@@ -1,11 +1,12 @@
 /*
  * print.c - see print.h.
  */
-#include "print.h"
+#include "base/print.h"
 
+#include <stdarg.h>
 #include <string.h>
 
-#include "os.h"
+#include "base/os.h"
 
 struct printer print_to_fd(int fd)
 {
@@ -70,4 +71,30 @@ void print_hex(struct printer *pr, uint64_t v)
 {
 	print_bytes(pr, "0x", 2);
 	print_digits(pr, v, 16);
+}
+
+void print_format(struct printer *pr, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	for (const char *at = format; *at; at++) {
+		size_t n = strcspn(at, "%");
+
+		print_bytes(pr, at, n);
+		at += n;
+		if (!*at)
+			break;
+		at += 1 + strspn(at + 1, "#");
+		if (*at == 's')
+			print_str(pr, va_arg(ap, const char *));
+		else if (*at == 'd')
+			print_int(pr, va_arg(ap, int));
+		else if (at[1] == 'd')
+			print_int(pr, va_arg(ap, long));
+		else
+			print_hex(pr, va_arg(ap, unsigned long));
+		at += *at == 'l';
+	}
+	va_end(ap);
 }

@@ -1,12 +1,11 @@
 /*
- * reader.h - a bounded cursor over bytes somebody else laid out
+ * reader.h - a bounded cursor over bytes from outside, such as DWARF and ELF
  *
  * DWARF and ELF are streams of unaligned little-endian numbers, LEB128 numbers and
- * strings, and the files they come from may be truncated or damaged. A reader never
- * goes past its end: the first read that would do so sets `bad`, leaves the reader
- * empty, and returns zero, as do all reads after it. So a parser reads a whole
- * record without looking at each field and asks once, at the end, whether the
- * record was there.
+ * strings, and the files they come from may be truncated or damaged. A reader never goes
+ * past its end: the first read that would do so sets `bad`, leaves the reader empty, and
+ * returns zero, as do all reads after it. So a parser reads a whole record without a
+ * check of each field, and looks at `bad` once, at the end.
  *
  * Pure functions over caller-owned memory: may be called anywhere, signal handlers
  * included.
@@ -29,10 +28,8 @@ static inline struct reader reader_make(const void *start, size_t size)
 {
 	const uint8_t *at = start;
 
-	/*
-	 * Adding zero to a null pointer is undefined, and "no such section" is a
-	 * null pointer.
-	 */
+	/* A section that does not exist is a null pointer, and adding zero to that is
+	 * undefined. */
 	return (struct reader){ .at = at, .end = size ? at + size : at };
 }
 
@@ -101,10 +98,7 @@ static inline uint64_t reader_u64(struct reader *r)
 	return reader_uint(r, 8);
 }
 
-/*
- * LEB128 groups that lie beyond 64 bits are read and dropped: padding is legal,
- * such values are not.
- */
+/* Reads and drops LEB128 groups beyond 64 bits: padding is legal, such values are not. */
 static inline uint64_t reader_leb(struct reader *r, unsigned *shift, uint8_t *last)
 {
 	uint64_t value = 0;
@@ -153,10 +147,8 @@ static inline const char *reader_string(struct reader *r)
 	return (const char *)start;
 }
 
-/*
- * A DWARF "initial length": the size of the unit that follows. *offset_size becomes
- * 4 or 8, the size of an offset into other sections within that unit.
- */
+/* A DWARF "initial length": the size of the unit that follows. *offset_size becomes 4 or
+ * 8, the size of an offset into other sections within that unit. */
 static inline uint64_t reader_unit_length(struct reader *r, unsigned *offset_size)
 {
 	uint64_t length = reader_u32(r);

@@ -1,11 +1,11 @@
 /*
- * sys.h - system calls by the number of their arguments, each of any type. They leave errno
- * alone: the result, or a negative errno value.
+ * sys.h - system calls by the number of their arguments, each of any type. They return
+ * the result or a negative errno value, and leave errno alone.
  */
 #ifndef GORO_SYS_H
 #define GORO_SYS_H
 
-#include "syscall_raw.h"
+#include "base/syscall_raw.h"
 
 #define sys0(nr) syscall_raw(nr, 0, 0, 0, 0, 0, 0)
 #define sys1(nr, a) syscall_raw(nr, (long)(a), 0, 0, 0, 0, 0)

@@ -1,7 +1,7 @@
 /*
- * text.h - strings put together in somebody's buffer, without stdio or malloc
+ * text.h - strings put together in the caller's buffer, without stdio or malloc
  *
- * Always zero-terminated; what does not fit is left out, and `cut` says so.
+ * Always zero-terminated. What does not fit is left out, and `cut` is set.
  */
 #ifndef GORO_TEXT_H
 #define GORO_TEXT_H

@@ -1,22 +1,42 @@
 /*
- * throw.h - the ends of the process. Defined in fatal.c.
+ * throw.h - the ends of the process, and checks that lead there. Defined in fatal.c.
  */
 #ifndef GORO_THROW_H
 #define GORO_THROW_H
 
-/* A broken invariant of the runtime itself, in release builds too: prints
- * "fatal error: MESSAGE" and the goroutines, and ends with status 2. */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A broken invariant of the runtime itself, in release builds too: prints "fatal error:
+ * MESSAGE" and the goroutines, and ends with status 2. */
 _Noreturn void throw(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* The same for an end the program brought about: no trace of the runtime. */
+/* The same for an error of the program: the runtime's stack is not shown. */
 _Noreturn void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* .. and not the caller: a deadlock that it found. */
+/* The same for a deadlock, where the caller is not at fault. */
 _Noreturn void fatal_nobody(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* Returns in the thread that is the first to end the process; others that come
- * while it prints wait for the end. */
+/* Returns in the first thread that ends the process. Any other thread waits here for the
+ * end. */
 void fatal_first_only(void);
+
+/* Whose stack is shown first: the runtime's own; that of the running goroutine, before
+ * all others or, after a panic, alone; or none. */
+enum culprit { CULPRIT_RUNTIME, CULPRIT_GOROUTINE, CULPRIT_PANIC, CULPRIT_NOBODY };
+
+/* Prints stacks to stderr, as GORO_TRACEBACK says. The culprit's begins with the call
+ * that returns to pc; pc 0: with the program's call of goro. Takes no lock and allocates
+ * nothing. Filled by dump.c; NULL until it is loaded. */
+extern void (*fatal_dump)(enum culprit, uintptr_t pc);
+
+/* The calling thread brings back stacks that other threads wait for. If it ends the
+ * process it must not touch them, so it prints its message alone. */
+void fatal_alone(void);
+bool fatal_is_alone(void);
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define likely(x)   __builtin_expect(!!(x), 1)
 
 #if GORO_CHECKS
 #define check(cond)                                                        \

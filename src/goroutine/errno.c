@@ -1,10 +1,9 @@
 /*
- * errno.c - errno for code that may change its thread within a function.
+ * errno.c - errno for goroutines, which may change their thread within a function.
  *
- * libc declares the function behind errno const, so a compiler may look its
- * address up once and use it after a call that comes back on another thread.
- * goro.h makes errno a call of this one instead, about which it may assume
- * nothing.
+ * libc declares the function behind errno const, so a compiler may compute its address
+ * once and use it after a call that returns on another thread. goro.h makes errno a call
+ * of goro_errno instead, about which the compiler may assume nothing.
  */
 #include <errno.h>
 

@@ -1,16 +1,16 @@
 /*
- * goroutine.c - the calls about goroutines themselves: start, yield, name,
- * lock to a thread.
+ * goroutine.c - what a goroutine calls about itself: start with attributes or a copy of
+ * data, id, name, lock to a thread.
  */
 #include <errno.h>
 #include <goro.h>
 #include <string.h>
 
-#include "runtime.h"
-#include "stack.h"
-#include "trace.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "sched/trace_hook.h"
 
-/* Cuts at whole bytes; a name is for people. */
+/* A long name is cut at a byte, even inside a UTF-8 character: it is for display only. */
 static void set_name(struct g *gp, const char *name)
 {
 	size_t n = strlen(name);
@@ -22,7 +22,8 @@ static void set_name(struct g *gp, const char *name)
 	store_relaxed(&gp->untidy, true);
 }
 
-/* The data's private copy lies between the G and the first frame. */
+/* The private copy of data lies between the G and the first frame. The stack is of the
+ * class that holds the copy besides the usual size. */
 static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *arg,
                       const void *data, size_t n, void *caller)
 {
@@ -36,8 +37,6 @@ static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *ar
 		return -EINVAL;
 	if (cls < 0)
 		return -ENOMEM;
-	if (n == 0 && bytes == stack_class_bytes(stack_default_class))
-		cls = stack_default_class;
 	mp = rt_enter();
 	if (unlikely(!fn))
 		g_of_nil();
@@ -47,8 +46,8 @@ static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *ar
 		return -ENOMEM;
 	}
 	if (data) {
-		store_relaxed(&gp->stack_hi, gp->stack_hi - (n + 63) / 64 * 64);
-		arg = memcpy(gp->stack_hi, data, n);
+		store_relaxed(&gp->stack.hi, gp->stack.hi - (n + 63) / 64 * 64);
+		arg = memcpy(gp->stack.hi, data, n);
 	}
 	if (attr && attr->name)
 		set_name(gp, attr->name);
@@ -64,8 +63,7 @@ int goro_go_attr(const struct goro_attr *attr, void (*fn)(void *arg), void *arg)
 	return start_attr(attr, fn, arg, NULL, 0, __builtin_return_address(0));
 }
 
-/* A small copy fits beside the frames of a default stack; a larger one gets a
- * larger stack. */
+/* Without data there is still a copy, of no bytes: arg then points to it. */
 int goro_go_copy(const struct goro_attr *attr, void (*fn)(void *arg), const void *data, size_t n)
 {
 	static const char none;
@@ -87,12 +85,12 @@ void goro_set_name(const char *name)
 	struct m *mp = rt_enter();
 
 	set_name(mp->curg, name ? name : "");
-	if (trace_on() && mp->p)
+	if (mp->p)
 		trace_go_named(mp);
 	rt_exit(mp);
 }
 
-/* A plain thread is its own goroutine's thread anyway; it only counts. */
+/* A plain thread's goroutine runs on no other thread anyway: the depth is counted. */
 void goro_lock_os_thread(void)
 {
 	struct m *mp = rt_enter();
@@ -118,19 +116,7 @@ void goro_unlock_os_thread(void)
 	rt_exit(mp);
 }
 
-static uint64_t count_live(void)
-{
-	int64_t live = (int64_t)load_relaxed(&sched.foreign_created) - load_relaxed(&sched.internal);
-
-	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
-		const struct p *pp = p_at(i);
-
-		live += (int64_t)(load_relaxed(&pp->count.created) - load_relaxed(&pp->count.ended));
-	}
-	return live > 0 ? (uint64_t)live : 0;
-}
-
 size_t goro_num_goroutine(void)
 {
-	return (size_t)count_live();
+	return g_alive();
 }

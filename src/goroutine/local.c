@@ -1,22 +1,21 @@
 /*
- * local.c - goroutine-local storage: a short list of (key, value) a goroutine.
+ * local.c - goroutine-local storage: a short list of (key, value) for each goroutine.
  *
- * Few goroutines use it and those that do have a handful of values, so a list
- * in the order of last use is both the smallest and the quickest. It is private
- * to the goroutine, so nothing here locks; memory comes from malloc, in state
- * USER, where that is allowed.
+ * Few goroutines use it, and these have a handful of values. So a list in the order of
+ * last use is both the smallest and the quickest. The list is the goroutine's own and
+ * nothing is locked. Memory comes from malloc, which is allowed in state USER.
  *
- * Destructors run when the goroutine ends, after its defers, as those of
- * pthread keys do when a thread ends: in no particular order, for values that
- * are not NULL, and again while destructors set new values, a few times.
+ * Destructors run when the goroutine ends, after its defers, as those of pthread keys do
+ * when a thread ends: in no particular order, for values that are not NULL, and again for
+ * values that a destructor sets, up to DESTRUCTOR_ROUNDS times.
  */
-#include "local.h"
 
 #include <goro.h>
 #include <stdlib.h>
 
-#include "cxx.h"
-#include "runtime.h"
+#include "sched/cxx.h"
+#include "sched/g.h"
+#include "sched/runtime.h"
 
 struct goro_key {
 	void (*destroy)(void *value);
@@ -30,18 +29,6 @@ struct local_slot {
 
 /* As PTHREAD_DESTRUCTOR_ITERATIONS. */
 #define DESTRUCTOR_ROUNDS 4
-
-/* The calling goroutine's list; a plain thread has one too. */
-static struct local_slot **my_locals(void)
-{
-	struct m *mp = m_self();
-
-	if (!mp) {
-		mp = rt_enter();
-		rt_exit(mp);
-	}
-	return &mp->curg->locals;
-}
 
 goro_key *goro_key_make(void (*destroy)(void *value))
 {
@@ -66,7 +53,7 @@ static struct local_slot *find(struct local_slot **head, goro_key *key)
 
 void goro_local_set(goro_key *key, void *value)
 {
-	struct local_slot **head = my_locals();
+	struct local_slot **head = &rt_g()->locals;
 	struct local_slot *s = find(head, key);
 
 	if (unlikely(!key))
@@ -87,31 +74,25 @@ void goro_local_set(goro_key *key, void *value)
 
 void *goro_local_get(goro_key *key)
 {
-	struct local_slot *s = find(my_locals(), key);
+	struct local_slot *s = find(&rt_g()->locals, key);
 
 	return s ? s->value : NULL;
 }
 
-void g_locals_end(struct g *gp)
+/* Runs the destructors. What the last round has left is freed without. */
+static void locals_end(struct g *gp)
 {
 	CXX_PERSONALITY(cxx_no_way_out);
-	for (int round = 0; gp->locals && round < DESTRUCTOR_ROUNDS; round++) {
-		struct local_slot *s = gp->locals;
+	for (int round = 0; gp->locals; round++) {
+		struct local_slot *s = gp->locals, *next;
 
 		gp->locals = NULL;
-		while (s) {
-			struct local_slot *next = s->next;
-
-			if (s->value && s->key->destroy)
+		for (; s; s = next) {
+			next = s->next;
+			if (s->value && s->key->destroy && round < DESTRUCTOR_ROUNDS)
 				s->key->destroy(s->value);
 			free(s);
-			s = next;
 		}
 	}
-	while (gp->locals) {
-		struct local_slot *s = gp->locals;
-
-		gp->locals = s->next;
-		free(s);
-	}
 }
+G_END(G_END_LOCALS, locals_end);

@@ -1,30 +1,29 @@
 /*
  * panic.c - panic, defer, try, goexit.
  *
- * Go recovers inside a deferred function; C has no closures to recover into, so
- * goro_try marks the place to come back to. A panic runs the defers made since
- * the innermost goro_try, on top of the stack that panicked (so that a trace
- * still shows where), and then jumps back into goro_try, which returns the
- * message. Without a goro_try it runs all defers, prints and ends the process.
+ * Go recovers inside a deferred function. C has no closures to recover into, so goro_try
+ * marks the place to come back to. A panic runs the defers made since the innermost
+ * goro_try, on top of the stack that panicked, so that a trace still shows where. Then it
+ * jumps back into goro_try, which returns the message. Without a goro_try the panic runs
+ * all defers, prints its message and ends the process.
  *
- * A defer is taken off the list before it runs, so one that panics itself is
- * not run twice: the new panic runs what is left and takes the place of the old
- * one, which is printed before it, as in Go.
+ * A defer is taken off the list before it runs, so a defer that panics is not run twice.
+ * The new panic runs the remaining defers and takes the place of the old one, which is
+ * printed before it, as in Go.
  *
- * A C++ exception passes goro_try, which runs its defers first. It cannot leave a defer: see
- * cxx.c. A panic that comes back to goro_try leaves the exceptions that were thrown or caught
- * on the way; they are not freed.
+ * A C++ exception passes goro_try, which runs its defers first. It cannot leave a defer:
+ * see cxx.c. A panic that comes back to goro_try leaves the exceptions that were thrown
+ * or caught on the way; they are not freed.
  *
- * goexit is a panic that no goro_try stops: it runs the defers of every try on
- * the way to the end of the goroutine. A defer that panics during goexit, inside
- * a try, would have been recovered there: goexit goes on.
+ * goexit is a panic that no goro_try stops: it runs the defers of every try on the way to
+ * the end of the goroutine. A defer that panics during goexit, inside a try, would have
+ * been recovered there, so goexit goes on.
  *
- * Everything here is private to the goroutine and runs in user code; malloc is
- * allowed. Where there is no memory for a message, which is what many a panic is about, the
- * panic has its beginning beside it and is printed with that; who catches it is told that
- * there was no memory.
+ * Everything here is private to the goroutine and runs in user code, where malloc is
+ * allowed. Many panics are about a lack of memory. If there is none for the message, its
+ * first BRIEF_BYTES are kept in struct panic and printed, and goro_try returns no_memory.
  */
-#include "panic.h"
+#include "goroutine/panic.h"
 
 #include <goro.h>
 #include <setjmp.h>
@@ -32,12 +31,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "cxx.h"
-#include "dump.h"
-#include "g.h"
-#include "os.h"
-#include "runtime.h"
+#include "sched/cxx.h"
+#include "sched/g.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "sched/runtime.h"
 
 #define BRIEF_BYTES 200
 
@@ -46,37 +46,25 @@ static char no_memory[] = "(out of memory)";
 struct try_frame {
 	jmp_buf back;
 	struct try_frame *outer;
-	struct defer *defers;	/* the list when the try began */
+	struct defer *defers;	/* gp->defers when the try began */
 	struct panic *panics;
 	uint32_t preempt_off;	/* the goroutine's nesting when the try began */
-	struct cxx_state cxx;	/* its exceptions then */
+	struct cxx_state cxx;	/* the thread's exceptions when the try began */
 	char *message;		/* of the panic that came back here */
 	bool exiting;		/* goexit is running its defers */
 };
 
 struct panic {
-	struct panic *earlier;	/* whose defers raised this one */
-	char *message;		/* no_memory: what there was room for is in brief */
+	struct panic *earlier;	/* the panic whose defers raised this one */
+	char *message;		/* if no_memory, the text is in brief */
 	char brief[BRIEF_BYTES];
 };
-
-/* The calling goroutine; a plain thread has a G too. */
-static struct g *my_g(void)
-{
-	struct m *mp = m_self();
-
-	if (!mp) {
-		mp = rt_enter();
-		rt_exit(mp);
-	}
-	return mp->curg;
-}
 
 /* ------------------------------------------------------------------ defers */
 
 void goro_defer(void (*fn)(void *arg), void *arg)
 {
-	struct g *gp = my_g();
+	struct g *gp = rt_g();
 	struct defer *d = malloc(sizeof *d);
 
 	if (!d)
@@ -89,43 +77,33 @@ __attribute__((noinline)) void panic_run_defers(struct g *gp, struct defer *unti
 {
 	CXX_PERSONALITY(cxx_no_way_out);
 	while (gp->defers != until) {
-		struct defer d = *gp->defers;
+		struct defer d;
 
+		check(gp->defers);	/* until is in the list */
+		d = *gp->defers;
 		free(gp->defers);
 		gp->defers = d.next;
 		d.fn(d.arg);
 	}
 }
 
-/* Takes this goroutine's latest defer of fn off the list; *arg is its argument. */
-static bool take_deferred(void (*fn)(void *arg), void **arg)
+static void fill_run_defers(void)
 {
-	for (struct defer **at = &my_g()->defers; *at; at = &(*at)->next) {
-		struct defer *d = *at;
-
-		if (d->fn == fn) {
-			*at = d->next;
-			*arg = d->arg;
-			free(d);
-			return true;
-		}
-	}
-	return false;
+	g_run_defers = panic_run_defers;
 }
-
-void panic_undefer(void (*fn)(void *arg))
-{
-	void *arg;
-
-	take_deferred(fn, &arg);
-}
+AT_LOAD(fill_run_defers);
 
 void panic_run_deferred(void (*fn)(void *arg))
 {
-	void *arg;
+	for (struct defer **at = &rt_g()->defers, *d; (d = *at); at = &d->next)
+		if (d->fn == fn) {
+			void *arg = d->arg;
 
-	if (take_deferred(fn, &arg))
-		fn(arg);
+			*at = d->next;
+			free(d);
+			fn(arg);
+			return;
+		}
 }
 
 /* -------------------------------------------------------------------- try */
@@ -142,11 +120,11 @@ static void drop_last_message(struct g *gp)
 	gp->last_try_message = NULL;
 }
 
-/* An exception passes goro_try: that is over, and its defers run. There is no try if a
- * goexit on its way to pthread_exit has ended it. */
+/* A C++ exception passes goro_try: the try ends, and its defers run. gp->tries is NULL if
+ * a goexit on its way to pthread_exit has ended the try. */
 CXX_ROUTINE(try_passed)
 {
-	struct g *gp = my_g();
+	struct g *gp = rt_g();
 	struct try_frame *frame = gp->tries;
 
 	if (CXX_PASSES && frame) {
@@ -158,7 +136,7 @@ CXX_ROUTINE(try_passed)
 
 const char *goro_try(void (*fn)(void *arg), void *arg)
 {
-	struct g *gp = my_g();
+	struct g *gp = rt_g();
 	struct try_frame frame = {
 		.outer = gp->tries,
 		.defers = gp->defers,
@@ -173,10 +151,11 @@ const char *goro_try(void (*fn)(void *arg), void *arg)
 	if (_setjmp(frame.back) == 0) {
 		fn(arg);
 		panic_run_defers(gp, frame.defers);
+		check(gp->tries == &frame);
 		gp->tries = frame.outer;
 		return NULL;
 	}
-	gp = my_g();
+	gp = rt_g();
 	drop_last_message(gp);
 	store_relaxed(&gp->untidy, true);
 	store_relaxed(&gp->preempt_off, frame.preempt_off);
@@ -219,10 +198,19 @@ static void free_panics(struct g *gp, struct panic *until, struct panic *but)
 	}
 }
 
-/* p's message is given away; p itself lies on the stack that panics. */
+/* No goro_try catches the panic. */
+static _Noreturn void end_of_panic(const struct g *gp)
+{
+	fatal_first_only();
+	panic_print(gp, STDERR_FILENO);
+	fatal_dump(CULPRIT_PANIC, 0);
+	_exit(2);
+}
+
+/* The message becomes goro_try's. p itself lies on the stack that panics. */
 static _Noreturn void panic_with(struct panic *p)
 {
-	struct g *gp = my_g();
+	struct g *gp = rt_g();
 	struct try_frame *frame = gp->tries;
 
 	goro_syscall_exit();	/* it may leave goro_blocking */
@@ -230,7 +218,7 @@ static _Noreturn void panic_with(struct panic *p)
 	gp->panics = p;
 	panic_run_defers(gp, frame ? frame->defers : NULL);
 	if (!frame)
-		dump_panic(gp);
+		end_of_panic(gp);
 	free_panics(gp, frame->panics, p);
 	if (frame->exiting) {
 		message_free(p->message);
@@ -287,7 +275,7 @@ static _Noreturn void goexit_continue(struct g *gp)
 		gp->tries = frame->outer;
 	}
 	panic_run_defers(gp, NULL);
-	free_panics(gp, NULL, NULL);	/* whose defers called goexit: they are over */
+	free_panics(gp, NULL, NULL);	/* panics whose defers called goexit are over */
 	if (gp->is_foreign)
 		pthread_exit(NULL);
 	g_end(gp);
@@ -295,7 +283,7 @@ static _Noreturn void goexit_continue(struct g *gp)
 
 _Noreturn void goro_goexit(void)
 {
-	struct g *gp = my_g();
+	struct g *gp = rt_g();
 
 	goro_syscall_exit();	/* it may leave goro_blocking */
 	gp->goexiting = true;
@@ -303,10 +291,12 @@ _Noreturn void goro_goexit(void)
 	goexit_continue(gp);
 }
 
-void panic_g_end(struct g *gp)
+/* Forgets what a goroutine that ends leaves of its tries and panics. */
+static void panics_end(struct g *gp)
 {
 	drop_last_message(gp);
 	gp->tries = NULL;
 	gp->panics = NULL;
 	gp->goexiting = false;
 }
+G_END(G_END_PANICS, panics_end);

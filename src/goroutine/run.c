@@ -1,17 +1,20 @@
 /*
- * run.c - goro_run: a goroutine for main, and the caller asleep until it is over.
+ * run.c - goro_run: starts a goroutine for main, and the caller sleeps until that
+ * returns.
  */
 #include <goro.h>
 
-#include "m_end.h"
-#include "os.h"
-#include "run.h"
-#include "runtime.h"
-#include "stack.h"
-#include "trace.h"
+#include "base/os.h"
+#include "goroutine/run.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
-/* Lies in the caller's frame. The last thing done to it is unlocking it: the
- * caller may return at that moment. */
+/* A program that ends within this time has none of the runtime's threads that watch and
+ * make others. */
+#define RUN_SHORT_NS 200000
+
+/* Lies in the frame of goro_run. run_main's last access is the unlock: goro_run may
+ * return at that moment. */
 struct run {
 	struct lock lock;
 	int (*fn)(int, char **);
@@ -40,7 +43,7 @@ void run_main(struct run *r)
 	if (waiter)
 		g_ready(mp, waiter);
 	else
-		os_futex_wake(&r->done, 1);	/* harmless if it is gone */
+		os_futex_wake(&r->done, 1);	/* harmless if goro_run has returned */
 	rt_exit(mp);
 }
 
@@ -48,6 +51,8 @@ void (*run_main_fn(const struct g *gp))(void)
 {
 	return (void (*)(void))gp->arg[1];
 }
+
+struct hook *at_run;
 
 int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 {
@@ -61,7 +66,7 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	if (unlikely(!main_fn))
 		g_of_nil();
 	m_ends_allow();
-	trace_start_by_environment();
+	hook_run(at_run);
 	m_make_first();
 	mp = foreign_enter_early();
 	gp = g_get(mp, stack_default_class);
@@ -75,7 +80,7 @@ int goro_run(int (*main_fn)(int argc, char **argv), int argc, char **argv)
 	os_futex_wait(&r.done, 0, RUN_SHORT_NS);
 	if (!load_relaxed(&r.done))
 		runtime_threads();	/* see init.c */
-	mp = rt_enter();
+	mp = foreign_enter_again();
 	lock_acquire(&r.lock);
 	if (!r.done) {
 		r.waiter = mp->curg;

@@ -1,5 +1,5 @@
 /*
- * debug_attach.c - the debug server for a program that was not told to serve.
+ * debug_attach.c - the debug server for a program that does not serve
  *
  * Attaching
  *
@@ -8,29 +8,30 @@
  *	listens on a Unix socket
  *	sends SIGURG with a mark and            the handler notes the number and wakes the
  *	  the number in the socket's name         spawner, which makes a thread
- *	                                        the thread connects, looks who listens, and
- *	looks who has connected                   hands the connection to a goroutine
- *	asks by HTTP                            the goroutine answers as the debug server does
+ *	                                        the thread connects, checks the listener's
+ *	checks the connecting process             user, and starts a goroutine that serves
+ *	sends requests                          the goroutine answers
  *
- * Of several requests at once one is answered: the signal merges, and there is one number. So
- * the sender repeats its own until it is connected to.
+ * Of several requests at the same time one is answered: the kernel merges the signals,
+ * and there is one number. So the sender repeats its signal until the program connects.
  *
- * Nothing is kept ready for it, and nothing is left behind: the name is abstract, which
- * has no file that could be replaced, and is random, so that nobody has it first.
+ * The program keeps nothing ready and leaves nothing behind. The socket's name is
+ * abstract: no file could be put in its place. It is random: no other process can have
+ * bound it before.
  *
- * Who may: root, and the user that the process runs as if the process is dumpable. That is
- * the kernel's rule for ptrace: a program that is set-uid, or has changed its user, is left
- * alone. GORO_DEBUG=noattach=1 refuses everybody.
+ * Root may attach, and the user that the process runs as if the process is dumpable. That
+ * is the kernel's rule for ptrace: a program that is set-uid, or has changed its user,
+ * cannot be attached to. GORO_DEBUG=noattach=1 refuses all.
  *
- * The signal is that of preemption: its handler is there, interrupts no call of a goroutine's,
- * and a process without goro ignores it.
+ * The signal is that of preemption. Its handler is there, it interrupts no call of a
+ * goroutine, and a process without goro ignores it.
  *
  * Rejected: SIGQUIT with a value, which ends a process that does not handle it; a socket
  * that listens in each program, which takes a descriptor and a name for nothing; a file
- * for the dump, which has to be guarded against links and removed by somebody.
+ * for the dump, which would have to be guarded against links and removed.
  */
 #define _GNU_SOURCE
-#include "debug_attach.h"
+#include "http/debug_attach.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -39,24 +40,29 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "debug.h"
-#include "debug_http.h"
-#include "runtime.h"
+#include "base/debug.h"
+#include "http/debug_http.h"
+#include "preempt/preempt.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
 
-static uint32_t asked;		/* the number; 0: nobody asks; atomic */
+static uint32_t asked;		/* atomic: the number in the last request; 0: none */
 
-TOOL_RACY bool debug_attach_take(const siginfo_t *info)
+/* In the signal handler. Takes the signal if it is a request. */
+TOOL_RACY static bool debug_attach_take(int sig, const siginfo_t *info)
 {
 	uint64_t value = (uintptr_t)info->si_value.sival_ptr;
 
+	(void)sig;
 	if (info->si_code != SI_QUEUE || value >> 32 != DEBUG_ATTACH_MARK || debug.noattach)
 		return false;
 	store_relaxed(&asked, (uint32_t)value);
 	m_spawn();
 	return true;
 }
+PREEMPT_GUEST(attach, .takes = debug_attach_take, .order = GUEST_ATTACH);
 
-/* Never waits: a listener whose queue is full is not ours. */
+/* Never waits: a listener whose queue is full is not the sender's. */
 static int connect_to(uint32_t number)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -92,10 +98,13 @@ static void *attach(void *arg)
 	return NULL;
 }
 
-void debug_attach_start_if_asked(void)
+/* On the spawner: makes a thread that answers the request, if there is one. */
+static void debug_attach_start_if_asked(void)
 {
 	uint32_t number = load_relaxed(&asked) ? exchange_acquire(&asked, 0) : 0;
 
 	if (number)
 		m_thread_make_quiet(attach, (void *)(uintptr_t)number);
 }
+
+HOOK(at_spawner, 0, debug_attach_start_if_asked);

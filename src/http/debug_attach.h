@@ -1,22 +1,14 @@
-/*
- * debug_attach.h - the debug server for a program that was not told to serve. Defined in
- * debug_attach.c; the goro command has the other side.
- */
+/* debug_attach.h - what debug_attach.c and the goro command agree on */
 #ifndef GORO_DEBUG_ATTACH_H
 #define GORO_DEBUG_ATTACH_H
 
 #include <signal.h>
-#include <stdbool.h>
 
-/* The signal, and its value: this above, below it a number that the sender has chosen. The
- * sender listens on the abstract Unix socket whose name has that number. */
+/* The signal. Its value has the mark in its upper half, and in its lower half a number
+ * that the sender has chosen: the sender listens on the abstract Unix socket of that
+ * name. */
 #define DEBUG_ATTACH_SIGNAL SIGURG
 #define DEBUG_ATTACH_MARK   0x676f726fu
 #define DEBUG_ATTACH_NAME   "goro-attach-%08x"
-
-/* In the signal's handler: true if it is such a request, which is taken. */
-bool debug_attach_take(const siginfo_t *info);
-/* The spawner's: connects, if that is asked for. */
-void debug_attach_start_if_asked(void);
 
 #endif

@@ -1,25 +1,24 @@
 /*
- * debug_guard.c - who may ask the debug server.
+ * debug_guard.c - which requests the debug server refuses
  *
- * Anybody who can connect: on this machine only, unless the address says otherwise. But the
- * browser of somebody on this machine can connect, too, and a web page that it shows, from
- * anywhere, can have it ask. Such a page must neither read anything nor start anything:
+ * Every client that can connect is served: those on this machine, unless the address says
+ * otherwise. But a browser on this machine can connect, too, and any web page that it
+ * shows can make it send a request. Such a page must neither read an answer nor start
+ * anything. It has two ways:
  *
- *	by a name of its own that leads here	a listener on the loopback interface answers only
- *						to names and addresses of that: localhost,
- *						127.x.x.x, [::1], [::ffff:127.x.x.x]
- *	by our name, from its own origin	browsers say so, in Sec-Fetch-Site or in Origin
+ *  - A name of its own that resolves to this machine. So a listener on the loopback
+ *    interface answers only to localhost, 127.x.x.x, [::1] and [::ffff:127.x.x.x].
+ *  - The server's name, from the page's own origin. The browser tells the origin in
+ *    Sec-Fetch-Site or Origin. Programs that are not browsers send neither.
  *
- * The live page alone may be linked to, since it does nothing by itself.
- *
- * Programs that are not browsers send neither Sec-Fetch-Site nor Origin.
+ * Other pages may link to the live page alone, since it does nothing by itself.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 
-#include "debug_http.h"
+#include "http/debug_http.h"
 
 bool debug_is_loopback4(const struct in_addr *a)
 {
@@ -31,22 +30,16 @@ bool debug_is_loopback6(const struct in6_addr *a)
 	return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 }
 
-static bool is_local_name(const char *name)
-{
-	struct in_addr a;
-
-	return strcasecmp(name, "localhost") == 0 ||
-	       (inet_pton(AF_INET, name, &a) == 1 && debug_is_loopback4(&a));
-}
-
-static bool is_local_address6(const char *name)
+static bool is_loopback(int family, const char *name)
 {
 	struct in6_addr a;
 
-	return inet_pton(AF_INET6, name, &a) == 1 && debug_is_loopback6(&a);
+	if (inet_pton(family, name, &a) != 1)
+		return false;
+	return family == AF_INET ? debug_is_loopback4((const void *)&a) : debug_is_loopback6(&a);
 }
 
-/* Of "host", "host:port", "[address]" or "[address]:port", whatever the port. */
+/* host is "host", "host:port", "[address]" or "[address]:port", with any port. */
 static bool is_local_host(const char *host)
 {
 	bool bracket = *host == '[';
@@ -61,10 +54,12 @@ static bool is_local_host(const char *host)
 		return false;
 	memcpy(name, from, n);
 	name[n] = '\0';
-	return bracket ? is_local_address6(name) : is_local_name(name);
+	if (bracket)
+		return is_loopback(AF_INET6, name);
+	return strcasecmp(name, "localhost") == 0 || is_loopback(AF_INET, name);
 }
 
-/* By a web page that is not ours. */
+/* Another server's web page has made the browser send the request. */
 static bool is_by_another_page(const struct http_request *rq)
 {
 	const char *origin;
@@ -77,7 +72,8 @@ static bool is_by_another_page(const struct http_request *rq)
 	return !origin || !rq->host || strcasecmp(origin + 3, rq->host) != 0;
 }
 
-/* Somebody has followed a link, and will see the answer. */
+/* The user has followed a link: the browser shows the answer, and the page cannot read
+ * it. */
 static bool is_followed_link(const struct http_request *rq)
 {
 	return rq->fetch_mode && strcmp(rq->fetch_mode, "navigate") == 0 &&

@@ -1,28 +1,29 @@
 /*
- * debug_http.c - the debug server: net/http/pprof and a live page, over HTTP/1.1.
+ * debug_http.c - the debug server: net/http/pprof and a live page, over HTTP/1.1
  *
- * A goroutine accepts, and each connection has one; they are the runtime's own, which
- * are not counted among the program's and are no leaks. They are there for somebody who
- * looks at a program in trouble, so they need little of it: a page is put together in
- * memory and then sent, nothing waits for a lock while it sends, and whoever is slow, or
- * asks too much, is sent away:
+ * One goroutine accepts, and each connection has one. They are internal goroutines: the
+ * program's counts and leak reports leave them out. They serve people who look at a
+ * program in trouble, so they need little of it: a page is made in memory and then sent,
+ * and no lock is held while it is sent. Clients that are slow or send too much are turned
+ * away:
  *
- *	connections	CONNS_MAX, or a CONNS_PART-th of the program's descriptors; beyond that
- *			503 at once
- *	a head		HEAD_MAX bytes within HEAD_NS from when it began
+ *	connections	CONNS_MAX, or a CONNS_PART-th of the program's descriptors; more
+ *			get 503 at once
+ *	a head		HEAD_MAX bytes, within HEAD_NS from its first byte
  *	a body		BODY_MAX bytes, POST only
- *	idle		HEAD_NS before the first request, IDLE_NS between two, or not at all
- *			while connections are scarce
+ *	idle		HEAD_NS before the first request, IDLE_NS between two; while
+ *			connections are scarce each has one request
  *	sending		SEND_NS without progress (debug_reply.c)
  *
- * A listener waits for I/O, so that as in Go a program whose other goroutines are all
- * asleep is not told that it is in a deadlock: it stays there to be looked at.
+ * The accepting goroutine waits for I/O. So, as in Go, a program whose other goroutines
+ * all wait is no deadlock: the process goes on and can be looked at.
  *
- * Where it listens is told in debug_listen.c, who may ask in debug_guard.c, and how a program
- * that does not listen is asked in debug_attach.c.
+ * The server's sockets have high numbers and are marked, and each use looks at the mark
+ * first: a program that closes all descriptors may open its own with the same numbers
+ * (base/own_fd.c). A listener that was closed is made again.
  */
 #define _GNU_SOURCE
-#include "debug_http.h"
+#include "http/debug_http.h"
 
 #include <errno.h>
 #include <goro.h>
@@ -32,28 +33,34 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "environment.h"
-#include "runtime.h"
+#include "base/environment.h"
+#include "base/own_fd.h"
+#include "base/throw.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
 
 #define CONNS_MAX 64
-#define CONNS_PART 16		/* .. and no more than this part of the program's descriptors */
+#define CONNS_PART 16		/* connections take at most 1/16 of the descriptors */
 #define HEAD_MAX  (16 << 10)
 #define BODY_MAX  (64 << 10)
 #define HEAD_NS   (10 * GORO_SECOND)
 #define IDLE_NS   (60 * GORO_SECOND)
+#define AGAIN_NS  GORO_SECOND	/* between two tries to listen again */
+#define ADDRESS_MAX 310		/* more than debug_listen takes */
 
-static uint32_t conns;		/* open ones, of all listeners */
+static uint32_t conns;		/* atomic: connections of all listeners */
 
 struct listener {
 	int fd;
 	bool local;		/* on the loopback interface alone */
+	char address[ADDRESS_MAX];
 };
 
 struct conn {
 	int fd;
-	bool local;
-	bool served;		/* a request */
-	size_t n;		/* in buf: what has come and was not used */
+	bool local;		/* the listener's */
+	bool served;		/* a request has been answered */
+	size_t n;		/* bytes in buf: received and not used yet */
 	char buf[HEAD_MAX + 1];
 };
 
@@ -73,9 +80,9 @@ static bool are_scarce(void)
 /* ------------------------------------------------------------------ answers */
 
 static const struct page {
-	const char *path;	/* one that ends in a slash has others below it */
+	const char *path;
 	void (*show)(const struct http_request *rq, struct reply *rp);
-	bool exact;
+	bool exact;		/* paths below are not shown by it */
 	bool may_post;
 	bool may_be_linked;	/* from other web pages */
 } pages[] = {
@@ -124,8 +131,7 @@ static void answer(const struct conn *c, const struct http_request *rq, struct r
 	}
 }
 
-/* Puts a page together, by answer or a refusal, and sends it. True: the connection
- * goes on. */
+/* Makes a page, by answer or the refusal, and sends it. False: the connection ends. */
 static bool reply_to(const struct conn *c, const struct http_request *rq, int refusal)
 {
 	struct reply rp = {
@@ -156,11 +162,14 @@ static bool reply_to(const struct conn *c, const struct http_request *rq, int re
 
 /* ----------------------------------------------------------------- requests */
 
-/* More into the buffer, by a time: false: there is no more. */
+/* Receives more into the buffer. False: the client sends no more, or not until `by`. */
 static bool receive(struct conn *c, int64_t by)
 {
 	ssize_t n;
 
+	check(c->n < HEAD_MAX);		/* a read of no bytes would look like the end */
+	if (!own_fd_is(c->fd, OWN_FD_DEBUG))
+		return false;
 	goro_set_deadline(c->fd, by, GORO_FOREVER);
 	n = goro_read(c->fd, c->buf + c->n, HEAD_MAX - c->n);
 	if (n <= 0)
@@ -171,11 +180,12 @@ static bool receive(struct conn *c, int64_t by)
 
 static void use_up(struct conn *c, size_t n)
 {
+	check(n <= c->n);
 	c->n -= n;
 	memmove(c->buf, c->buf + n, c->n);
 }
 
-/* The whole head: how long it is; 0: none came; or a refusal, negative. */
+/* Receives a head. Its length; 0: none came; negative: the status to refuse it with. */
 static ssize_t read_head(struct conn *c)
 {
 	int64_t by = goro_now() + (c->n || !c->served ? HEAD_NS : IDLE_NS);
@@ -190,14 +200,15 @@ static ssize_t read_head(struct conn *c)
 			return c->n && goro_now() >= by ? -408 : 0;
 		if (first)
 			by = goro_now() + HEAD_NS;
-		/* Blank lines before a request are passed over. */
+		/* RFC 9112: blank lines before a request are ignored. */
 		while (c->n >= 2 && c->buf[0] == '\r' && c->buf[1] == '\n')
 			use_up(c, 2);
 	}
 	return (ssize_t)n;
 }
 
-/* Behind the head in the buffer, and from there on: NULL: it did not come. */
+/* Takes the body of n bytes out of the buffer, behind the head, and receives the rest.
+ * NULL: it did not come, or there is no memory. */
 static char *read_body(struct conn *c, size_t head, size_t n)
 {
 	size_t have = c->n - head < n ? c->n - head : n;
@@ -209,7 +220,7 @@ static char *read_body(struct conn *c, size_t head, size_t n)
 	memmove(c->buf + head, c->buf + head + have, c->n - head - have);
 	c->n -= have;
 	goro_set_deadline(c->fd, goro_now() + HEAD_NS, GORO_FOREVER);
-	if (goro_read_full(c->fd, body + have, n - have) != (ssize_t)(n - have)) {
+	if (!own_fd_is(c->fd, OWN_FD_DEBUG) || goro_read_full(c->fd, body + have, n - have) != (ssize_t)(n - have)) {
 		free(body);
 		return NULL;
 	}
@@ -217,7 +228,7 @@ static char *read_body(struct conn *c, size_t head, size_t n)
 	return body;
 }
 
-/* One request and its answer. True: the connection goes on. */
+/* Serves one request. False: the connection ends. */
 static bool serve_one(struct conn *c)
 {
 	struct http_request rq = { .method = "" };
@@ -243,16 +254,20 @@ static bool serve_one(struct conn *c)
 	return on;
 }
 
-/* What was sent and not read would take the answer with it when the socket is closed. */
+/* Reads what the client still sends. If a socket is closed with data unread, the kernel
+ * resets the connection, and the client may lose the answer. */
 static void hang_up(struct conn *c)
 {
 	int64_t by = goro_now() + GORO_SECOND;
 
+	if (!own_fd_is(c->fd, OWN_FD_DEBUG))
+		return;
 	shutdown(c->fd, SHUT_WR);
 	do
 		c->n = 0;
 	while (receive(c, by));
-	goro_close(c->fd);
+	if (own_fd_is(c->fd, OWN_FD_DEBUG))
+		goro_close(c->fd);
 }
 
 static void serve_conn(void *arg)
@@ -278,8 +293,8 @@ bool debug_go(void (*fn)(void *), void *arg)
 	return started;
 }
 
-/* At once, and without waiting for anything: a crowd is to take neither descriptors nor
- * goroutines. What the client has sent is read, since unread it would take the answer along. */
+/* Refuses a connection without waiting: a crowd of clients must take neither descriptors
+ * nor goroutines. Reads what the client has sent, for the reason that hang_up has. */
 static void turn_away(int fd)
 {
 	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
@@ -300,16 +315,25 @@ void debug_http_take(int fd, bool local)
 	if (fetch_add_relaxed(&conns, 1) >= conns_max()) {
 		turn_away(fd);
 	} else if ((c = calloc(1, sizeof *c))) {
-		c->fd = fd;
+		c->fd = own_fd_take_many(fd, OWN_FD_DEBUG);
 		c->local = local;
 		if (debug_go(serve_conn, c))
 			return;
+		goro_close(c->fd);
 		free(c);
-		goro_close(fd);
 	} else {
 		goro_close(fd);
 	}
 	fetch_add_relaxed(&conns, (uint32_t)-1);
+}
+
+/* The program has closed the listener. */
+static void listen_again(struct listener *l)
+{
+	int port;
+
+	while ((l->fd = debug_listen(l->address, &port, &l->local)) < 0)
+		goro_sleep(AGAIN_NS);
 }
 
 /* Until the end of the process. */
@@ -319,30 +343,46 @@ static void accept_all(void *arg)
 
 	goro_set_name("debug server");
 	for (;;) {
-		int fd = goro_accept(l->fd, NULL, NULL);
+		int fd;
 
+		if (!own_fd_is(l->fd, OWN_FD_DEBUG))
+			listen_again(l);
+		/* Fails while there are no descriptors or no memory. */
+		fd = goro_accept(l->fd, NULL, NULL);
 		if (fd >= 0)
 			debug_http_take(fd, l->local);
 		else
-			goro_sleep(50 * GORO_MILLISECOND);	/* no descriptors, or memory */
+			goro_sleep(50 * GORO_MILLISECOND);
 	}
+}
+
+/* Keeps the address to listen on again, with the listener's port in place of port 0. */
+static void keep_address(struct listener *l, const char *address, int port)
+{
+	const char *colon = strrchr(address, ':'), *last = colon ? colon + 1 : address;
+
+	snprintf(l->address, sizeof l->address, "%s", address);
+	if (port != 0 && strcmp(last, "0") == 0)
+		snprintf(l->address, sizeof l->address, "%.*s%d", (int)(last - address), address, port);
 }
 
 int debug_http_serve(const char *address, int *port)
 {
-	struct listener *l;
-	bool local;
-	int fd;
+	struct listener *l = calloc(1, sizeof *l);
 
-	fd = debug_listen(address, port, &local);
-	if (fd < 0)
-		return fd;
-	l = malloc(sizeof *l);
-	if (l)
-		*l = (struct listener){ .fd = fd, .local = local };
-	if (!l || !debug_go(accept_all, l)) {
+	if (!l)
+		return -ENOMEM;
+	l->fd = debug_listen(address, port, &l->local);
+	if (l->fd < 0) {
+		int error = l->fd;
+
 		free(l);
-		goro_close(fd);
+		return error;
+	}
+	keep_address(l, address, *port);
+	if (!debug_go(accept_all, l)) {
+		goro_close(l->fd);
+		free(l);
 		return -ENOMEM;
 	}
 	return 0;
@@ -357,7 +397,7 @@ int goro_debug_serve(const char *address)
 
 /* ------------------------------------------------------ without the program */
 
-/* A thread of its own: whoever starts the runtime is in the middle of that. */
+/* On a thread of its own: the caller of debug_http_init is starting the runtime. */
 static void *serve_as_asked(void *arg)
 {
 	int port, error = debug_http_serve(arg, &port);
@@ -369,7 +409,7 @@ static void *serve_as_asked(void *arg)
 	return NULL;
 }
 
-void debug_http_init(void)
+static void debug_http_init(void)
 {
 	static char address[300];
 	const char *value = environment_get("GORO_DEBUG_SERVE");
@@ -382,3 +422,5 @@ void debug_http_init(void)
 	if (error)
 		environment_complain("GORO_DEBUG_SERVE", strerror(error));
 }
+
+HOOK(at_start, START_SERVICES, debug_http_init);

@@ -1,21 +1,23 @@
 /*
- * debug_listen.c - where the debug server listens.
+ * debug_listen.c - where the debug server listens
  *
  * Sockets that were left
  *
- * A process that ends leaves the file of its Unix socket behind, and nobody can bind there
- * until it is gone. It is removed if it is a socket to which nothing is bound any more, and
- * only then: a file of another kind is the user's, who has named it by mistake.
+ * A process that ends leaves the file of its Unix socket behind, and no process can bind
+ * there until the file is removed. debug_listen removes it only if it is a socket to
+ * which nothing is bound any more. A file of another kind is the user's, named by
+ * mistake.
  *
- * The question whether something is bound is put by a datagram socket. The kernel refuses
- * its connection if no socket is bound there, and answers EPROTOTYPE if a stream is, even one
- * that does not listen yet.
+ * Whether a socket is bound is found out by a datagram socket. The kernel refuses its
+ * connection if no socket is bound there. If a stream socket is, even one that does not
+ * listen yet, the error is EPROTOTYPE.
  *
- * Asking, removing and binding are three steps. Servers that start at once take turns at them
- * by a lock (flock) on the directory, so that none removes what another has just bound. A
- * server that binds without the lock, since there was no file, binds where there is none to be
- * removed. (Rejected: a lock file beside the socket, which is one more file that is left;
- * binding to another name and renaming, which replaces whatever is there.)
+ * To look, to remove and to bind are three steps. Servers that start at the same time
+ * take turns at them by a lock (flock) on the directory, so that none removes what
+ * another has just bound. A server that binds without the lock did so because there was
+ * no file, so no other was about to remove one. Rejected: a lock file beside the socket,
+ * which is one more file that is left; binding to another name and renaming, which
+ * replaces any file there.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -32,9 +34,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "debug_http.h"
+#include "base/own_fd.h"
+#include "http/debug_http.h"
 
-/* How long a server that starts waits for others that do. */
+/* How long a server that starts waits for the lock. */
 #define TURN_NS GORO_SECOND
 
 /* ------------------------------------------------------------ Unix sockets */
@@ -60,7 +63,8 @@ static bool is_left_over(const char *path)
 	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !is_bound(path);
 }
 
-/* The directory, locked until it is closed; -1: others have it, or it cannot be read. */
+/* Opens and locks path's directory until it is closed. -1: another server holds the lock,
+ * or the directory cannot be read. */
 static int lock_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -98,7 +102,7 @@ static int listen_unix(const char *path)
 
 /* --------------------------------------------------------------- addresses */
 
-/* "6060" and ":6060" are on this machine only. False: too long. */
+/* Puts 127.0.0.1 before "6060" and ":6060". False: the address is too long. */
 static bool complete_address(const char *address, char *out, size_t max)
 {
 	bool port_only = address[strspn(address, "0123456789")] == '\0';
@@ -126,7 +130,7 @@ int debug_listen(const char *address, int *port, bool *local)
 	const struct sockaddr_in6 *in6 = (const void *)&sa;
 	const struct sockaddr_in *in = (const void *)&sa;
 	socklen_t len = sizeof sa;
-	int fd = listen_on(address);
+	int fd = own_fd_take_many(listen_on(address), OWN_FD_DEBUG);
 
 	if (fd < 0)
 		return fd;

@@ -1,29 +1,28 @@
 /*
- * debug_page.c - the live page of the debug server, the figures on it, and the same for
- * Prometheus.
+ * debug_page.c - the live page of the debug server, its figures, and the same for
+ * Prometheus
  *
- * The page is one file (debug_page.html) that asks for the figures every second; rates
- * are differences that it takes itself. The figures are looked at while they change, as
- * in metrics.c: nothing is stopped for them.
+ * The page is one file (debug_page.html) that fetches the figures every second and
+ * computes rates from their differences. As in metrics.c, the figures are read while they
+ * change: nothing is stopped for them.
  *
- * What goroutines wait for is found out by looking at each, which is left out where
- * there are more than REASONS_MAX of them unless it is asked for (?reasons=1): each is a
- * page of memory that is perhaps not in any cache, or not in memory.
+ * The reasons for which goroutines wait are found by looking at each goroutine. That
+ * touches a page of memory for each, which may be in no cache or swapped out. So they are
+ * left out with more than REASONS_MAX goroutines, unless the query has reasons=1.
  */
-#include "debug_http.h"
+#include "http/debug_http.h"
 
 #include <goro.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
-#include "stack.h"
+#include "base/hook.h"
+#include "base/os.h"
+#include "profile/profile.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
 #define REASONS_MAX 50000
 
@@ -32,7 +31,7 @@ __asm__(".pushsection .rodata\n"
         ".hidden page_html\n"
         ".globl page_html\n"
         "page_html:\n"
-        ".incbin \"" GORO_SOURCE_DIR "/debug_page.html\"\n"
+        ".incbin \"" GORO_SOURCE_DIR "/http/debug_page.html\"\n"
         ".hidden page_html_end\n"
         ".globl page_html_end\n"
         "page_html_end:\n"
@@ -50,7 +49,7 @@ void page_live(const struct http_request *rq, struct reply *rp)
 
 struct process {
 	double cpu_user_s, cpu_system_s;
-	double start_s;			/* after 1970 */
+	double start_s;			/* since 1970 */
 	uint64_t resident_bytes, virtual_bytes;
 	uint64_t fds, fds_max;
 	char name[256];
@@ -70,7 +69,7 @@ static void read_memory(struct process *p)
 	fclose(f);
 }
 
-/* The size of the directory is how many there are, since Linux 6.2. */
+/* Since Linux 6.2 the size of the directory is the number of descriptors; before, 0. */
 static uint64_t count_fds(void)
 {
 	struct stat st;
@@ -78,28 +77,13 @@ static uint64_t count_fds(void)
 	return stat("/proc/self/fd", &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* The 22nd field, in ticks after the system started; names may have blanks in them. */
-static double start_time(void)
-{
-	unsigned long long ticks = 0;
-	struct timespec boot, now;
-	char line[1024];
-	const char *at;
-	FILE *f = fopen("/proc/self/stat", "re");
+static int64_t loaded_at;	/* when the library was, in ns since 1970 */
 
-	if (!f)
-		return 0;
-	at = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-	fclose(f);
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (at)
-		ticks = strtoull(at, NULL, 10);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)(now.tv_sec - boot.tv_sec) + (double)(now.tv_nsec - boot.tv_nsec) / 1e9 +
-	       (double)ticks / (double)sysconf(_SC_CLK_TCK);
+static void note_load(void)
+{
+	loaded_at = profile_wall_now();
 }
+AT_LOAD(note_load);
 
 static double seconds_of(struct timeval t)
 {
@@ -112,7 +96,7 @@ static void read_process(struct process *p)
 	struct rlimit limit;
 	ssize_t n;
 
-	*p = (struct process){ .start_s = start_time(), .fds = count_fds() };
+	*p = (struct process){ .start_s = (double)loaded_at / 1e9, .fds = count_fds() };
 	read_memory(p);
 	if (getrusage(RUSAGE_SELF, &use) == 0) {
 		p->cpu_user_s = seconds_of(use.ru_utime);
@@ -126,49 +110,24 @@ static void read_process(struct process *p)
 
 /* ------------------------------------------------------------------ the runtime */
 
-struct reasons {
-	uint64_t n[WAIT_REASON_COUNT];
-};
-
-static TOOL_RACY void count_reason(struct g *gp, void *arg)
+/* reasons: a number for each enum wait_reason. */
+static TOOL_RACY void count_reason(struct g *gp, void *reasons)
 {
-	struct reasons *r = arg;
+	uint64_t *n = reasons;
 	uint8_t why = peek(&gp->wait_reason);
 
 	if (peek(&gp->status) == G_WAITING && why < WAIT_REASON_COUNT)
-		r->n[why]++;
+		n[why]++;
 }
-
-/* False: there are too many to look. */
-static bool read_reasons(const struct http_request *rq, uint64_t live, struct reasons *r)
-{
-	char asked[2];
-
-	*r = (struct reasons){ { 0 } };
-	if (live > REASONS_MAX && !http_query(rq, "reasons", asked, sizeof asked))
-		return false;
-	stack_each(count_reason, r);
-	return true;
-}
-
-#define HISTOGRAM_MAX LATENCY_BUCKETS
 
 struct histogram {
-	size_t n;
-	uint64_t count[HISTOGRAM_MAX];
-	double upper[HISTOGRAM_MAX];
+	uint64_t count[LATENCY_BUCKETS];
+	double upper[LATENCY_BUCKETS];
 };
-
-static void read_latency(struct histogram *h)
-{
-	h->n = goro_sched_latency(h->count, h->upper, HISTOGRAM_MAX);
-	if (h->n > HISTOGRAM_MAX)
-		h->n = HISTOGRAM_MAX;
-}
 
 /* -------------------------------------------------------------------- the figures */
 
-/* In quotes, as JSON and Prometheus both have it. */
+/* Writes a string in quotes, as both JSON and Prometheus have it. */
 static void put_string(FILE *out, const char *s)
 {
 	putc('"', out);
@@ -218,30 +177,36 @@ static void put_procs(FILE *out)
 	fputs("],", out);
 }
 
-static void put_reasons(FILE *out, const struct reasons *r)
+static void put_reasons(FILE *out, const uint64_t *n)
 {
 	bool any = false;
 
 	fputs("\"reasons\":{", out);
 	for (int i = 1; i < WAIT_REASON_COUNT; i++)
-		if (r->n[i] > 0) {
+		if (n[i] > 0) {
 			fprintf(out, "%s\"%s\":%llu", any ? "," : "",
-			        wait_reason_text((enum wait_reason)i), (unsigned long long)r->n[i]);
+			        wait_reason_text((enum wait_reason)i), (unsigned long long)n[i]);
 			any = true;
 		}
 	fputs("},", out);
 }
 
-/* The ends of the buckets that are not empty, and what is in them. */
+/* A bucket's end; the last bucket has none, and counts as one of no width. */
+static double upper_end(const struct histogram *h, size_t i)
+{
+	return h->upper[i + 1 < LATENCY_BUCKETS ? i : i - 1];
+}
+
+/* Writes the end and the count of each bucket that is not empty. */
 static void put_latency(FILE *out, const struct histogram *h)
 {
 	bool any = false;
 
 	fputs("\"latency\":[", out);
-	for (size_t i = 0; i < h->n; i++)
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
 		if (h->count[i] > 0) {
 			fprintf(out, "%s[%.9g,%llu]", any ? "," : "",
-			        i + 1 < h->n ? h->upper[i] : h->upper[i - 1],
+			        upper_end(h, i),
 			        (unsigned long long)h->count[i]);
 			any = true;
 		}
@@ -259,21 +224,27 @@ static void put_process(FILE *out, const struct process *p)
 	put_number(out, "fds", p->fds);
 }
 
-/* All that both pages show. */
+/* What both pages show. */
 struct figures {
 	struct goro_stats stats;
 	struct process process;
 	struct histogram latency;
-	struct reasons reasons;
-	bool has_reasons;
+	uint64_t reasons[WAIT_REASON_COUNT];
+	bool has_reasons;	/* false: there are too many goroutines to look at */
 };
 
 static void read_figures(const struct http_request *rq, struct figures *f)
 {
+	char asked[2];
+
+	*f = (struct figures){ .has_reasons = false };
 	goro_stats_read(&f->stats);
 	read_process(&f->process);
-	read_latency(&f->latency);
-	f->has_reasons = read_reasons(rq, f->stats.goroutines_live, &f->reasons);
+	goro_sched_latency(f->latency.count, f->latency.upper, LATENCY_BUCKETS);
+	f->has_reasons = f->stats.goroutines_live <= REASONS_MAX ||
+	                 http_query(rq, "reasons", asked, sizeof asked);
+	if (f->has_reasons)
+		stack_each(count_reason, f->reasons);
 }
 
 void page_stats(const struct http_request *rq, struct reply *rp)
@@ -288,7 +259,7 @@ void page_stats(const struct http_request *rq, struct reply *rp)
 #undef X
 	put_number(rp->out, "global_queue", globq_length());
 	if (f.has_reasons)
-		put_reasons(rp->out, &f.reasons);
+		put_reasons(rp->out, f.reasons);
 	put_procs(rp->out);
 	put_latency(rp->out, &f.latency);
 	put_process(rp->out, &f.process);
@@ -324,15 +295,16 @@ static void metric_states(FILE *out, const struct goro_stats *s)
 	        (long long)(s->threads - s->idle_threads - s->spinning_threads));
 }
 
-static void metric_reasons(FILE *out, const struct reasons *r)
+static void metric_reasons(FILE *out, const uint64_t *n)
 {
 	metric(out, "goro_goroutines_waiting", "gauge", "Waiting goroutines, by what they wait for.");
 	for (int i = 1; i < WAIT_REASON_COUNT; i++)
 		fprintf(out, "goro_goroutines_waiting{reason=\"%s\"} %llu\n",
-		        wait_reason_text((enum wait_reason)i), (unsigned long long)r->n[i]);
+		        wait_reason_text((enum wait_reason)i), (unsigned long long)n[i]);
 }
 
-/* Of the buckets, 17 to a power of ten, each fourth; the sum is that of their middles. */
+/* Prometheus gets each fourth bucket; a power of ten has 17. The sum takes a bucket's
+ * middle for all times in it. */
 #define METRIC_BUCKETS_EACH 4
 
 static void metric_latency(FILE *out, const struct histogram *h)
@@ -342,14 +314,13 @@ static void metric_latency(FILE *out, const struct histogram *h)
 	double sum = 0;
 
 	metric(out, name, "histogram", "Time from ready to running, of a sample of goroutines.");
-	for (size_t i = 0; i < h->n; i++) {
-		double lower = i > 0 ? h->upper[i - 1] : 0;
-		double upper = i + 1 < h->n ? h->upper[i] : lower;
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
+		double lower = i > 0 ? h->upper[i - 1] : 0, upper = upper_end(h, i);
 
 		below += h->count[i];
 		if (h->count[i])
 			sum += (double)h->count[i] * (lower + upper) / 2;
-		if (i + 1 < h->n && i % METRIC_BUCKETS_EACH == 0 && upper > 0)
+		if (i + 1 < LATENCY_BUCKETS && i % METRIC_BUCKETS_EACH == 0 && upper > 0)
 			fprintf(out, "%s_bucket{le=\"%.9g\"} %llu\n", name, upper, below);
 	}
 	fprintf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name, below, name,
@@ -384,7 +355,7 @@ void page_metrics(const struct http_request *rq, struct reply *rp)
 	rp->type = "text/plain; version=0.0.4; charset=utf-8";
 	metric_states(out, &f.stats);
 	if (f.has_reasons)
-		metric_reasons(out, &f.reasons);
+		metric_reasons(out, f.reasons);
 #define X(name, help) metric_one(out, "goro_" #name "_total", "counter", help, (double)f.stats.name);
 	COUNTER_LIST(X)
 #undef X

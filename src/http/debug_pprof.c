@@ -1,25 +1,35 @@
 /*
- * debug_pprof.c - net/http/pprof: the profiles, under the addresses and with the answers
- * that `go tool pprof` and other tools know from Go.
+ * debug_pprof.c - net/http/pprof: the profiles, with Go's addresses and answers, for `go
+ * tool pprof` and other tools
  */
 #define _GNU_SOURCE
-#include "debug_http.h"
+#include "http/debug_http.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <goro.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "profile.h"
-#include "symbol.h"
+#include "base/own_fd.h"
+#include "base/throw.h"
+#include "profile/profile.h"
+#include "unwind/symbol.h"
 
 #define SECONDS_MAX 3600	/* of a profile or a trace */
-#define CLIENT_LOOK_NS (GORO_SECOND / 5)	/* whether the client of a trace is still there */
+#define CLIENT_LOOK_NS (GORO_SECOND / 5)	/* between looks for a trace's client */
 
-/* As Go's serveError. */
+/* A page below /debug/pprof/. */
+struct entry {
+	const char *name;
+	const char *query;	/* in the index's link */
+	const char *text;	/* in the index; NULL: the index leaves it out */
+	/* NULL: the page is a profile that profile_print knows. */
+	void (*show)(const struct http_request *rq, struct reply *rp);
+};
+
+/* Answers as Go's serveError does. */
 static void fail(struct reply *rp, int status, const char *why)
 {
 	rp->status = status;
@@ -56,8 +66,8 @@ static void cmdline(const struct http_request *rq, struct reply *rp)
 		fclose(f);
 }
 
-/* "0x4005d0+0x4005e8": a line for each that is known. Asked with GET, the addresses are the
- * query; with POST, the body. pprof asks first whether there are symbols at all. */
+/* Addresses like "0x4005d0+0x4005e8", in the body of a POST or the query of a GET: writes
+ * a line for each that has a name. The first line tells pprof that there are symbols. */
 static void symbol(const struct http_request *rq, struct reply *rp)
 {
 	const char *at = rq->body ? rq->body : rq->query;
@@ -77,13 +87,17 @@ static void symbol(const struct http_request *rq, struct reply *rp)
 
 /* ------------------------------------------------------------------ profiles */
 
-/* debug=0: as pprof reads it; 1: a stack once, with how many there are. */
-static void binary(const char *name, struct reply *rp)
+/* debug=0: the file that pprof reads; 1: the table as text; 2: goroutines one by one. */
+static void from_table(const char *name, const struct http_request *rq, struct reply *rp)
 {
+	int debug = query_int(rq, "debug");
 	struct bytes bytes;
-	int error = profile_encode(name, &bytes);
 
-	if (error) {
+	if (debug != 0) {
+		profile_print(name, debug, rp->out);
+		return;
+	}
+	if (profile_encode(name, &bytes)) {
 		fail(rp, 500, "cannot make the profile");
 		return;
 	}
@@ -93,73 +107,9 @@ static void binary(const char *name, struct reply *rp)
 	bytes_free(&bytes);
 }
 
-static void goroutine(const struct http_request *rq, struct reply *rp)
-{
-	int debug = query_int(rq, "debug");
-	struct profile_table t;
-
-	if (debug == 0) {
-		binary("goroutine", rp);
-	} else if (debug == 1) {
-		profile_goroutines_take(&(struct profile_choice){ .type = "goroutine" }, &t);
-		profile_text_counts(rp->out, "goroutine", &t);
-		profile_table_free(&t);
-	} else {
-		goro_dump(rp->out);
-	}
-}
-
-static void goroutineleak(const struct http_request *rq, struct reply *rp)
-{
-	int debug = query_int(rq, "debug");
-	struct profile_table t;
-
-	if (debug == 0) {
-		binary("goroutineleak", rp);
-	} else if (debug == 1) {
-		profile_goroutineleak_take(&t);
-		profile_text_counts(rp->out, "goroutineleak", &t);
-		profile_table_free(&t);
-	} else {
-		profile_goroutineleak_dump(rp->out);
-	}
-}
-
-/* A profile that is a table: for pprof, or for people to read under a title. */
-static void from_table(const struct http_request *rq, struct reply *rp, const char *name,
-                       void (*take)(struct profile_table *t),
-                       void (*print)(FILE *out, const char *title, const struct profile_table *t),
-                       const char *title)
-{
-	struct profile_table t;
-
-	if (query_int(rq, "debug") == 0) {
-		binary(name, rp);
-		return;
-	}
-	take(&t);
-	print(rp->out, title, &t);
-	profile_table_free(&t);
-}
-
-static void threadcreate(const struct http_request *rq, struct reply *rp)
-{
-	from_table(rq, rp, "threadcreate", profile_threadcreate_take, profile_text_counts, "threadcreate");
-}
-
-static void block(const struct http_request *rq, struct reply *rp)
-{
-	from_table(rq, rp, "block", profile_block_take, profile_text_delays, "contention");
-}
-
-static void mutex(const struct http_request *rq, struct reply *rp)
-{
-	from_table(rq, rp, "mutex", profile_mutex_take, profile_text_delays, "mutex");
-}
-
 /* ------------------------------------------------------------- over a time */
 
-/* How long, in the query: a fraction, too. False: too long, and refused. */
+/* The query's seconds, perhaps a fraction. False: too long; the reply says so. */
 static bool query_time(const struct http_request *rq, struct reply *rp, int standard, int64_t *ns)
 {
 	char value[32];
@@ -180,24 +130,11 @@ static bool begin_file(struct reply *rp, const char *name)
 	return reply_begin(rp);
 }
 
-/* Its size has a limit of its own (profile_cpu.c); it is written when it is over. */
-static void send_profile(struct reply *rp, int fd)
-{
-	char buf[16 << 10];
-	ssize_t n;
-
-	if (!begin_file(rp, "profile"))
-		return;
-	for (off_t at = 0; (n = pread(fd, buf, sizeof buf, at)) > 0; at += n)
-		if (!reply_write(rp, buf, (size_t)n))
-			return;
-	reply_end(rp);
-}
-
 static void cpu_profile(const struct http_request *rq, struct reply *rp)
 {
+	struct bytes bytes;
 	int64_t ns;
-	int fd, error;
+	int error;
 
 	if (!query_time(rq, rp, 30, &ns))
 		return;
@@ -205,28 +142,31 @@ static void cpu_profile(const struct http_request *rq, struct reply *rp)
 		begin_file(rp, "profile");
 		return;
 	}
-	fd = memfd_create("profile", MFD_CLOEXEC);
-	error = fd < 0 ? -errno : goro_profile_cpu_start(fd, 0);
-	if (error == -EBUSY) {
-		fail(rp, 500, "Could not enable CPU profiling: cpu profiling already in use");
-	} else if (error) {
-		fail(rp, 500, "Could not enable CPU profiling");
-	} else {
-		reply_sleep(rp, ns);
-		goro_profile_cpu_stop();
-		send_profile(rp, fd);
+	error = profile_cpu_begin();
+	if (error) {
+		fail(rp, 500, error == -EBUSY
+		     ? "Could not enable CPU profiling: cpu profiling already in use"
+		     : "Could not enable CPU profiling");
+		return;
 	}
-	if (fd >= 0)
-		close(fd);
+	reply_sleep(rp, ns);
+	if (profile_cpu_end(&bytes)) {
+		fail(rp, 500, "cannot make the profile");
+		return;
+	}
+	if (begin_file(rp, "profile") && reply_write(rp, bytes.at, bytes.n))
+		reply_end(rp);
+	bytes_free(&bytes);
 }
 
-/* A trace is sent while it is made, through a pipe: it may become any size, and takes no
- * memory here. A client that reads too slowly has the trace end (trace_buffer.c). To stop a
- * trace is to wait until all of it is in the pipe, so another goroutine does that. */
+/* A trace may become any size. So it is sent while it is made, through a pipe, and takes
+ * no memory here. It ends if the client reads too slowly (trace_buffer.c).
+ * goro_trace_stop waits until all of the trace is in the pipe, so another goroutine calls
+ * it. */
 struct tracing {
 	goro_waitgroup stopped;
-	bool asked;		/* to stop */
-	int from;		/* the pipe */
+	bool asked;		/* stop_trace has been started */
+	int from;		/* the pipe's end to read from */
 	int64_t until;
 };
 
@@ -238,15 +178,22 @@ static void stop_trace(void *arg)
 	goro_waitgroup_done(&t->stopped);
 }
 
+static void close_pipe(struct tracing *t)
+{
+	if (own_fd_is(t->from, OWN_FD_DEBUG))
+		goro_close(t->from);
+	t->from = -1;
+}
+
 static void ask_to_stop(struct tracing *t)
 {
+	check(!t->asked);
 	t->asked = true;
 	goro_waitgroup_add(&t->stopped, 1);
 	if (debug_go(stop_trace, t))
 		return;
-	/* Without memory for that the trace fails, and stopping it waits for nothing. */
-	goro_close(t->from);
-	t->from = -1;
+	/* No memory for a goroutine: the trace fails without its pipe, and stops then. */
+	close_pipe(t);
 	stop_trace(t);
 }
 
@@ -255,7 +202,7 @@ static bool is_to_stop(const struct tracing *t, const struct reply *rp)
 	return rp->failed || goro_trace_error() || goro_now() >= t->until || !reply_is_wanted(rp);
 }
 
-/* Until nobody writes to the pipe any more: the trace is over. */
+/* Passes on the trace until the pipe's other end is closed: it is over then. */
 static void pass_on(struct tracing *t, struct reply *rp)
 {
 	char buf[16 << 10];
@@ -265,10 +212,12 @@ static void pass_on(struct tracing *t, struct reply *rp)
 		if (!t->asked && is_to_stop(t, rp))
 			ask_to_stop(t);
 		goro_set_deadline(t->from, t->asked ? GORO_FOREVER : goro_now() + CLIENT_LOOK_NS, GORO_FOREVER);
-		n = goro_read(t->from, buf, sizeof buf);
+		n = own_fd_is(t->from, OWN_FD_DEBUG) ? goro_read(t->from, buf, sizeof buf) : -EBADF;
 		if (n > 0)
 			reply_write(rp, buf, (size_t)n);
 	} while (n > 0 || n == -ETIMEDOUT);
+	if (n < 0 && !t->asked)
+		ask_to_stop(t);		/* the program has closed the pipe */
 }
 
 static void send_trace(struct reply *rp, int from, int64_t ns)
@@ -279,11 +228,10 @@ static void send_trace(struct reply *rp, int from, int64_t ns)
 	pass_on(&t, rp);
 	goro_waitgroup_wait(&t.stopped);
 	if (goro_trace_error())
-		rp->failed = true;	/* it is not whole */
+		rp->failed = true;	/* so that the last chunk is missing */
 	else
 		reply_end(rp);
-	if (t.from >= 0)
-		goro_close(t.from);
+	close_pipe(&t);
 }
 
 static void trace(const struct http_request *rq, struct reply *rp)
@@ -304,7 +252,7 @@ static void trace(const struct http_request *rq, struct reply *rp)
 	error = goro_trace_start(fd[1]);
 	close(fd[1]);
 	if (!error) {
-		send_trace(rp, fd[0], ns);
+		send_trace(rp, own_fd_take_many(fd[0], OWN_FD_DEBUG), ns);
 		return;
 	}
 	close(fd[0]);
@@ -314,29 +262,25 @@ static void trace(const struct http_request *rq, struct reply *rp)
 
 /* ------------------------------------------------------------------ the index */
 
-static const struct entry {
-	const char *name;
-	void (*show)(const struct http_request *rq, struct reply *rp);
-	const char *query;	/* that the index links to */
-	const char *text;
-} entries[] = {
-	{ "block", block, "?debug=1",
-	  "Where goroutines waited. Switched on by <code>goro_profile_block_rate</code>." },
-	{ "goroutine", goroutine, "?debug=1",
-	  "Where all goroutines are; <a href=\"goroutine?debug=2\">one by one</a>." },
-	{ "goroutineleak", goroutineleak, "?debug=1",
+static const struct entry entries[] = {
+	{ "block", "?debug=1",
+	  "Where goroutines waited. Switched on by <code>goro_profile_block_rate</code>.", NULL },
+	{ "goroutine", "?debug=1",
+	  "Where all goroutines are; <a href=\"goroutine?debug=2\">one by one</a>.", NULL },
+	{ "goroutineleak", "?debug=1",
 	  "Goroutines that wait for ever, for what nobody can reach; "
-	  "<a href=\"goroutineleak?debug=2\">one by one</a>." },
-	{ "mutex", mutex, "?debug=1",
-	  "Who held locks that others waited for. Switched on by "
-	  "<code>goro_profile_mutex_fraction</code>." },
-	{ "profile", cpu_profile, "?seconds=30",
-	  "Where CPU time goes, for so many seconds: a file for <code>go tool pprof</code>." },
-	{ "threadcreate", threadcreate, "?debug=1", "Who made the threads." },
-	{ "cmdline", cmdline, "", "The command line of the program." },
-	{ "symbol", symbol, NULL, NULL },
-	{ "trace", trace, "?seconds=1",
-	  "All that happens, for so many seconds: a file for <code>go tool trace</code>." },
+	  "<a href=\"goroutineleak?debug=2\">one by one</a>.", NULL },
+	{ "mutex", "?debug=1",
+	  "Which goroutines held locks that others waited for. Switched on by "
+	  "<code>goro_profile_mutex_fraction</code>.", NULL },
+	{ "profile", "?seconds=30",
+	  "Where CPU time goes in these seconds: a file for <code>go tool pprof</code>.",
+	  cpu_profile },
+	{ "threadcreate", "?debug=1", "Which calls made the threads.", NULL },
+	{ "cmdline", "", "The command line of the program.", cmdline },
+	{ "symbol", NULL, NULL, symbol },
+	{ "trace", "?seconds=1",
+	  "All that happens in these seconds: a file for <code>go tool trace</code>.", trace },
 };
 
 static void index_page(struct reply *rp)
@@ -367,7 +311,10 @@ void page_pprof(const struct http_request *rq, struct reply *rp)
 	}
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (strcmp(name, entries[i].name) == 0) {
-			entries[i].show(rq, rp);
+			if (entries[i].show)
+				entries[i].show(rq, rp);
+			else
+				from_table(name, rq, rp);
 			return;
 		}
 	fail(rp, 404, "Unknown profile");

@@ -1,16 +1,19 @@
 /*
- * http_request.c - the head of an HTTP/1.x request: RFC 9112, no more than is needed.
+ * http_request.c - the head of an HTTP/1.x request: the part of RFC 9112 that the server
+ * needs
  *
- * What can be understood in two ways is refused with 400: lines that end in less than
- * CR LF, names with spaces, folded lines, two lengths or two hosts, a host with a user's
- * name, and HTTP/1.1 without a host. Bodies come with their length; those in chunks are
- * refused, since nobody who sends one has anything to say here.
+ * A request that can be understood in two ways is refused with 400: lines that do not end
+ * in CR LF, names with spaces, folded lines, two lengths or two hosts, a host with a
+ * user's name, HTTP/1.1 without a host. A body must come with its length. One in chunks
+ * is refused: no client of this server needs it.
  */
-#include "http_request.h"
+#include "http/http_request.h"
 
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/throw.h"
 
 size_t http_head_end(const char *buf, size_t n)
 {
@@ -27,7 +30,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place; plus: a + is a blank. False: what is there is no code, or that of a zero. */
+/* Decodes in place. plus: a + is a blank. False: a % without two digits, or %00. */
 static bool decode(char *s, bool plus)
 {
 	char *to = s;
@@ -59,7 +62,8 @@ static bool is_token(const char *s)
 	return true;
 }
 
-/* The line at *at, cut off before its CR LF; NULL: it has other control characters. */
+/* Ends the line at *at before its CR LF, and moves *at behind that. NULL: the line has
+ * other control characters. */
 static char *next_line(char **at)
 {
 	char *line = *at, *end = line;
@@ -76,8 +80,9 @@ static char *next_line(char **at)
 	return line;
 }
 
-/* A whole address, as to a proxy: its host is the one that counts, whatever the header says.
- * The path, or NULL. The slash before the host makes room for the zero behind it. */
+/* Parses a whole address, as clients send it to a proxy: its host replaces the header's.
+ * Returns the path, or NULL. The host moves onto the slash before it: its zero needs
+ * room. */
 static char *parse_address(char *target, struct http_request *rq)
 {
 	char *host = target + strlen("http://"), *path = strchr(host, '/');
@@ -159,23 +164,23 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* What has been seen of what may be there once. */
+/* The headers seen that may come only once. */
 struct seen {
 	const char *host;
 	bool length;
 };
 
-/* Of a page's request, by its browser. */
+/* Headers by which a browser tells which page made it send the request. */
 static void parse_fetch(const char *name, const char *value, struct http_request *rq)
 {
-	if (strcasecmp(name, "Origin") == 0)
-		rq->origin = value;
-	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
-		rq->fetch_site = value;
-	else if (strcasecmp(name, "Sec-Fetch-Mode") == 0)
-		rq->fetch_mode = value;
-	else if (strcasecmp(name, "Sec-Fetch-Dest") == 0)
-		rq->fetch_dest = value;
+	const struct { const char *name, **value; } known[] = {
+		{ "Origin", &rq->origin }, { "Sec-Fetch-Site", &rq->fetch_site },
+		{ "Sec-Fetch-Mode", &rq->fetch_mode }, { "Sec-Fetch-Dest", &rq->fetch_dest },
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcasecmp(name, known[i].name) == 0)
+			*known[i].value = value;
 }
 
 static int parse_field(char *line, struct http_request *rq, struct seen *seen)
@@ -216,6 +221,7 @@ int http_parse(char *head, size_t n, struct http_request *rq)
 	struct seen seen = { .host = NULL };
 	int status;
 
+	check(http_head_end(head, n) == n);	/* next_line stops at a CR LF only */
 	*rq = (struct http_request){ .method = "", .path = "", .query = "" };
 	if (memchr(head, '\0', n) || !(line = next_line(&at)))
 		return 400;

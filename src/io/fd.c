@@ -1,69 +1,70 @@
 /*
  * fd.c - descriptors: who uses them, what they are, and how they are closed.
  *
- * A descriptor is known by its number, and what is known of a number lies in a
- * table that grows and never shrinks: finding it is two loads, and nobody ever
- * looks at freed memory.
+ * A descriptor is known by its number. struct fd lies in a table that grows and never
+ * shrinks, so finding it takes two loads, and no thread ever reads freed memory.
  *
  * The word
  *
- * Everybody in a call on a descriptor is counted in its word, so that close(2) is
- * called after the last has left, and the number, which the kernel may give away
- * again at once, is in nobody's hands then:
+ * Every call on a descriptor, a user, is counted in its word. So close(2) is called after
+ * the last user has left, and no user holds the number when the kernel gives it away
+ * again:
  *
  *	open            refs users
- *	CLOSED          goro_close was called; users are leaving, those who wait are
- *	                woken with -ECANCELED, who comes now gets -EBADF
- *	CLOSING         the last has left and close(2) is being called; gen is one more
+ *	CLOSED          goro_close was called; users are leaving, waiters are woken with
+ *	                -ECANCELED, new calls get -EBADF
+ *	CLOSING         the last user has left, close(2) is called; gen is one more
  *	open            the next file with this number
  *
- * During CLOSING the number may belong to another file already, and who comes may
- * mean that one: it waits until close(2) has returned, and then uses whatever there
- * is, as if it had come later. A call of ours that was given the number by the
- * kernel (fd_made) knows that it is free and ends CLOSING itself; gen, in the same
- * word, keeps the one who closes from ending the next CLOSING instead of its own.
+ * During CLOSING the number may belong to another file already, and a new call may mean
+ * that one. It waits until close(2) has returned, and then uses the file of that moment,
+ * as if it had come later. A call of goro's that got the number from the kernel (fd_made)
+ * knows that it is free and ends CLOSING itself. gen, in the same word, keeps the closer
+ * from ending the next CLOSING instead of its own.
  *
  * goro_close waits for the users to leave, so that the descriptor is closed when it
- * returns; but not for those of a file, nor while one is in a call that blocks its
- * thread, who may take long: then the last to leave closes it. Either way the users do not wait for
- * anybody.
+ * returns. There are two exceptions, where users may take long: files, and users in a
+ * call that blocks their thread. Then the last user to leave calls close(2). Users never
+ * wait for the closer.
  *
  * Numbers that change hands
  *
- * A program may close a descriptor with close(2) although it was used here, and get
- * the number again for another file, which starts with what was known of the old
- * one. For what our own calls made (own) it is enough that the calls that make
- * descriptors start afresh (fd_made): who closes those with close(2) and opens the
- * next with a call of libc's is asked not to, by goro.h. For what the program made
- * itself, everything that could hang is looked at again:
- *	- before a wait, and where a deadline is set or has passed, the registration is
- *	  renewed (netpoll_modify, 0.2 us), which fails when another file has the number,
- *	  since the poller knows files;
- *	- a file taken for one that never waits is looked at again at each call;
- *	- a socket that is none any more says so (-ENOTSOCK), and a file that is asked
- *	  for RWF_NOWAIT and is of another kind either works or says so.
- * Then everything is forgotten (fd_forget) and those who still wait for the old file
- * get -EBADF. Events of the old file are told from the new one's by their epoch: where
- * the old one is still open under another number the kernel goes on to report them.
+ * A program may close a descriptor with close(2) although goro used it, and get the
+ * number again for another file, of which goro then believes what it knew of the old one.
+ * For descriptors that goro's calls made (own) it is enough that calls which make
+ * descriptors start afresh (fd_made): goro.h asks programs not to close these with
+ * close(2) and open the next one with libc. For descriptors that the program made,
+ * everything that could hang is checked again:
  *
- * Who waits, and until when, is in fd_wait.c.
+ * - Before a wait, before a deadline is set and when one has passed, the registration
+ *   with the poller is renewed (netpoll_modify). That fails if another file has the
+ *   number, since the poller knows files.
+ * - A file that never waits, by what is known, is looked at again at each call.
+ * - A socket that is none any more says -ENOTSOCK. RWF_NOWAIT on a file of another kind
+ *   either works or fails.
  *
- * Rejected: asking fstat for the identity at every call (0.2 us, and inode numbers
- * are used again, too); a table by file instead of number (there is no name for an
- * open file).
+ * Then everything is forgotten (fd_forget) and waiters for the old file get -EBADF. If
+ * the old file is still open under another number the kernel goes on reporting its
+ * events; the epoch in their tag tells them from the new file's.
+ *
+ * Waiting and deadlines are in fd_wait.c.
+ *
+ * Rejected: fstat at every call to ask for the identity (inode numbers are used again,
+ * too); a table by file instead of number (an open file has no name).
  */
-#include "fd.h"
+#include "io/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "file.h"
-#include "linger.h"
-#include "mem.h"
-#include "runtime.h"
-#include "syscall_raw.h"
+#include "io/file.h"
+#include "sched/linger.h"
+#include "base/mem.h"
+#include "sched/runtime.h"
+#include "base/syscall_raw.h"
+#include "base/throw.h"
 
 /* ---------------------------------------------------------------- the table */
 
@@ -74,7 +75,7 @@
 static struct fd *chunks[CHUNKS];
 static struct lock chunk_lock = LOCK_INIT(RANK_FD);
 
-static struct fd *chunk_make(unsigned i)
+static bool chunk_make(unsigned i)
 {
 	struct m *mp = rt_enter();
 	struct fd *c;
@@ -91,29 +92,26 @@ static struct fd *chunk_make(unsigned i)
 	}
 	lock_release(&chunk_lock);
 	rt_exit(mp);
-	return c;
-}
-
-struct fd *fd_at(int fd)
-{
-	unsigned i = (unsigned)fd / CHUNK_FDS;
-	struct fd *c;
-
-	if (unlikely(i >= CHUNKS))
-		return NULL;
-	/* acquire: pairs with store_release in chunk_make */
-	c = load_acquire(&chunks[i]);
-	if (unlikely(!c) && !(c = chunk_make(i)))
-		return NULL;
-	return c + (unsigned)fd % CHUNK_FDS;
+	return c != NULL;
 }
 
 struct fd *fd_known(int fd)
 {
 	unsigned i = (unsigned)fd / CHUNK_FDS;
+	/* acquire: pairs with store_release in chunk_make */
 	struct fd *c = likely(i < CHUNKS) ? load_acquire(&chunks[i]) : NULL;
 
-	return c ? c + (unsigned)fd % CHUNK_FDS : NULL;
+	return likely(c) ? c + (unsigned)fd % CHUNK_FDS : NULL;
+}
+
+struct fd *fd_at(int fd)
+{
+	struct fd *f = fd_known(fd);
+
+	if (unlikely(!f) && (unsigned)fd / CHUNK_FDS < CHUNKS &&
+	    chunk_make((unsigned)fd / CHUNK_FDS))
+		f = fd_known(fd);
+	return f;
 }
 
 void fd_each(void (*fn)(struct fd *f, void *arg), void *arg)
@@ -135,12 +133,12 @@ void fd_prefetch(int fd)
 void fd_prefetch_waiter(int fd)
 {
 	struct fd *f = fd_known(fd);
-	struct waiter *w = f ? load_relaxed(&f->waiters[FD_READ].first) : NULL;
+	struct io_link *w = f ? load_relaxed(&f->waiters[FD_READ].first) : NULL;
 
 	if (!w)
 		return;
 	__builtin_prefetch(w, 1);
-	__builtin_prefetch((char *)w - offsetof(struct g, waiters[FD_READ]), 1);
+	__builtin_prefetch(fd_waiter(w, FD_READ), 1);
 }
 
 struct fd_more *fd_more(struct fd *f)
@@ -156,7 +154,8 @@ struct fd_more *fd_more(struct fd *f)
 	more = f->more;
 	if (!more && (more = mem_alloc(sizeof *more))) {
 		more->f = f;
-		/* release: pairs with load_acquire above, in fd_deadline, users_leave_soon */
+		/* release: pairs with load_acquire above, in fd_deadline and
+		 * users_leave_soon */
 		store_release(&f->more, more);
 	}
 	lock_release(&f->lock);
@@ -168,6 +167,7 @@ struct fd_more *fd_more(struct fd *f)
 
 void fd_forget(struct fd *f, int why, struct ready_list *list)
 {
+	check(lock_is_held(&f->lock));
 	store_relaxed(&f->kind, FD_UNKNOWN);
 	store_relaxed(&f->own, 0);
 	f->watched = 0;
@@ -183,8 +183,8 @@ void fd_forget(struct fd *f, int why, struct ready_list *list)
 	}
 }
 
-/* (Were somebody closing it, and were it closed by close(2) meanwhile, there would be
- * nothing left to close for that one.) */
+/* Ends CLOSING. Were it CLOSED, the program would have called close(2) itself, and
+ * nothing would be left for the closer to close. */
 void fd_made(int fd, enum fd_kind kind)
 {
 	struct ready_list list = { NULL, NULL };
@@ -203,39 +203,28 @@ void fd_made(int fd, enum fd_kind kind)
 	while (!cas_acqrel(&f->word, &word, (word & ~FLAGS) + GEN))
 		;
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 }
 
-/* ------------------------------------------------------------- who uses it */
+/* ----------------------------------------------------------------- users */
 
 static int finish_close(struct fd *f, bool counted);
 
-/* All users have left but the one who closes. */
-static void wake_closer(struct fd *f)
-{
-	struct ready_list list = { NULL, NULL };
-	struct m *mp = rt_enter();
-
-	lock_acquire(&f->lock);
-	fd_take_off_all(f, FD_WRITE, WOKEN_READY, &list);
-	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
-	rt_exit(mp);
-}
-
-/* What close(2) said, if it fell to us to call it (see finish_close), else 0. */
+/* Calls close(2) if the last user is to (see finish_close), and returns what that said,
+ * else 0. */
 static int leave(struct fd *f)
 {
-	/* release: we are done with it; pairs with cas_acqrel in finish_close */
+	/* release: the use is over; pairs with cas_acqrel in finish_close */
 	uint64_t word = fetch_add_acqrel(&f->word, -REF) - REF;
 
+	check((word & REFS) != REFS);	/* the caller was counted */
 	if (likely(!(word & F_CLOSED)))
 		return 0;
 	if ((word & REFS) == 0)
 		return finish_close(f, false);
 	if ((word & REFS) == 1 && word & F_WAITED)
-		wake_closer(f);
+		fd_pass_on(f, NETPOLL_WRITE);	/* the closer waits there, alone */
 	return 0;
 }
 
@@ -258,7 +247,7 @@ static enum fd_kind kind_of_mode(mode_t mode)
 	return FD_NOWAIT;
 }
 
-/* The kind of file that has the number now, or -EBADF. */
+/* enum fd_kind of the file that has the number now, or -errno. */
 static int kind_now(int fd)
 {
 	struct stat st;
@@ -277,7 +266,7 @@ int fd_look_again(struct fd_use *u)
 		return kind;
 	mp = rt_enter();
 	lock_acquire(&f->lock);
-	if (gen_of(load_relaxed(&f->word)) == u->gen)	/* else somebody knows better */
+	if (gen_of(load_relaxed(&f->word)) == u->gen)	/* else it is known better */
 		store_relaxed(&f->kind, (uint8_t)kind);
 	lock_release(&f->lock);
 	rt_exit(mp);
@@ -291,7 +280,7 @@ bool fd_is_closed(const struct fd *f)
 
 static struct m *wait_closed(struct m *mp, struct fd *f);
 
-/* It is being closed. 0: it is the next file's turn; or -EBADF. */
+/* fd is being closed. 0: it is over, and the number is the next file's; or -EBADF. */
 static int closed_or_next(struct fd *f)
 {
 	struct m *mp = rt_enter_free();
@@ -307,7 +296,8 @@ static int closed_or_next(struct fd *f)
 	return word & F_CLOSED ? -EBADF : 0;
 }
 
-/* A file that our calls did not make: is it still one that never waits? */
+/* Looks at the file if its kind is not known, or is FILE for a number that may have
+ * changed hands. 0 or -errno. */
 static int check_known(struct fd_use *u)
 {
 	struct fd *f = u->f;
@@ -328,7 +318,7 @@ int fd_enter(struct fd_use *u, int fd)
 	if (unlikely(!f))
 		return (unsigned)fd / CHUNK_FDS >= CHUNKS ? -EBADF : -ENOMEM;
 	for (;;) {
-		/* acquire: what is known; pairs with cas_acqrel in fd_made */
+		/* acquire: the descriptor's fields; pairs with cas_acqrel in fd_made */
 		word = fetch_add_acqrel(&f->word, REF);
 		if (likely(!(word & FLAGS)))
 			break;
@@ -347,14 +337,14 @@ int fd_enter(struct fd_use *u, int fd)
 
 /* ------------------------------------------------------------------ closing */
 
-/* lock held; releases it. Until close(2) has returned. */
+/* Parks until close(2) has returned. lock held; releases it. */
 static struct m *wait_closed(struct m *mp, struct fd *f)
 {
 	fd_enqueue(f, mp->curg, NETPOLL_READ);
 	return park(mp, park_unlock, &f->lock, WAIT_IO);
 }
 
-/* close(2) has returned: who came meanwhile may go on. */
+/* close(2) has returned: new calls, which wait with the readers, may go on. */
 static void closing_over(struct fd *f, uint32_t gen)
 {
 	struct ready_list list = { NULL, NULL };
@@ -369,13 +359,13 @@ static void closing_over(struct fd *f, uint32_t gen)
 			break;
 		}
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 }
 
-/* Nobody uses it, but the caller if it is counted. Everything is forgotten before the
- * number is free. -EALREADY: somebody else is about to call close(2), who came when the last
- * had left, was sent away, and so was the last, too. */
+/* The only user is the caller, if counted. Everything is forgotten before the number is
+ * free. -EALREADY: a call that came after the last user had left found CLOSED, left
+ * again, and closes the number. */
 static int finish_close(struct fd *f, bool counted)
 {
 	struct ready_list list = { NULL, NULL };
@@ -394,11 +384,11 @@ static int finish_close(struct fd *f, bool counted)
 			if (!counted)
 				return -EALREADY;
 			leave(f);
-			return -EBADF;	/* the kernel gave the number away */
+			return -EBADF;	/* fd_made: the kernel gave the number away */
 		}
 		if (counted)
 			to -= REF;
-		/* acquire: what its users did; pairs with fd_leave */
+		/* acquire: what the users did; pairs with fetch_add_acqrel in leave */
 		if (cas_acqrel(&f->word, &word, to | F_CLOSING)) {
 			word = to;
 			break;
@@ -408,7 +398,7 @@ static int finish_close(struct fd *f, bool counted)
 		netpoll_remove(f->number);
 	fd_forget(f, -EBADF, &list);
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 	r = (int)syscall_raw(SYS_close, f->number, 0, 0, 0, 0, 0);
 	linger();
@@ -416,7 +406,7 @@ static int finish_close(struct fd *f, bool counted)
 	return r == -EINTR ? 0 : r;	/* Linux has closed it by then */
 }
 
-/* The users are to leave soon, so that it is worth waiting for them. */
+/* Whether the users will leave soon enough to wait for them. */
 static bool users_leave_soon(const struct fd *f)
 {
 	struct fd_more *more = load_acquire(&f->more);
@@ -424,8 +414,9 @@ static bool users_leave_soon(const struct fd *f)
 	return load_relaxed(&f->kind) != FD_FILE && (!more || load_seqcst(&more->blocked) == 0);
 }
 
-/* Counted itself, with CLOSED and WAITED set: until it is the only one. Nobody else is
- * in the queue: who waited there was woken, and who comes is sent away. */
+/* Waits until the caller, a user itself, is the only one. CLOSED and WAITED are set. No
+ * other goroutine is in the writers' queue: those that waited were woken, and new calls
+ * get -EBADF. */
 static void wait_for_users(struct fd *f)
 {
 	struct m *mp = rt_enter_free();
@@ -440,7 +431,7 @@ static void wait_for_users(struct fd *f)
 	rt_exit_free(mp);
 }
 
-/* Sets CLOSED, for who is in it from then on; false: somebody else has. */
+/* Sets CLOSED and wakes the waiters; false: another closer has. */
 static bool mark_closed(struct fd *f, uint64_t flags)
 {
 	struct ready_list list = { NULL, NULL };
@@ -455,12 +446,12 @@ static bool mark_closed(struct fd *f, uint64_t flags)
 	for (int i = 0; done && i < 2; i++)
 		fd_take_off_all(f, i, -ECANCELED, &list);
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 	return done;
 }
 
-/* A number that is not open is found out by close(2). */
+/* If the number is not open, close(2) says so. */
 int goro_close(int fd)
 {
 	struct fd_use u;

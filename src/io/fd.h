@@ -1,6 +1,11 @@
 /*
- * fd.h - descriptors: who uses them, who waits for them, until when. Defined in
- * fd.c.
+ * fd.h - descriptors: their users, their waiters, their deadlines. Defined in fd.c and
+ * fd_wait.c.
+ *
+ * The room io makes calls on files and sockets that park the goroutine instead of
+ * blocking its thread. It uses sync, preempt, goroutine, sched and the rooms below them.
+ * To the rooms above it offers the public calls, files (file.h), signals on channels
+ * (signal_notify.h), and what the poller's events mean (fd_events.c).
  */
 #ifndef GORO_FD_H
 #define GORO_FD_H
@@ -8,103 +13,103 @@
 #include <goro.h>
 #include <sys/types.h>
 
-#include "netpoll.h"
-#include "types.h"
+#include "base/throw.h"
+#include "sched/netpoll.h"
+#include "sched/types.h"
+
+struct batch;
 
 /* ------------------------------------------------------------ what is known */
 
-/* What kind of file it is, which decides how a call on it is made that must not
- * block its thread. */
+/* The kind of file decides how a call on it is made that must not block its thread. */
 enum fd_kind {
-	FD_UNKNOWN,		/* not looked at yet */
+	FD_UNKNOWN,		/* fstat was not called yet */
 	FD_SOCKET,		/* recv and send with MSG_DONTWAIT */
-	FD_NOWAIT,		/* preadv2 and pwritev2 with RWF_NOWAIT, until it is
-				 * known whether the file supports that */
-	FD_POLL_FIRST,		/* asked whether it is ready, and then an announced
-				 * blocking call */
-	FD_FILE,		/* never waits for others, only for the disk: file.c */
+	FD_NOWAIT,		/* RWF_NOWAIT; a file that has none becomes POLL_FIRST */
+	FD_POLL_FIRST,		/* poll(2), then an announced blocking call */
+	FD_FILE,		/* waits for the disk only, never for a peer: file.c */
 };
 
 enum fd_way { FD_READ, FD_WRITE };
 
-/* Those who wait for one way, in order: a ring, as two words would not fit. */
+/* The waiters of one way, a ring in the order in which they came. */
 struct fd_queue {
-	struct waiter *first;
+	struct io_link *first;
 };
 
-/* What most descriptors never need. Made on first use (fd_more), and the number's for
- * good. */
+/* What most descriptors never need. Made at first use by fd_more, and never freed. */
 struct fd_more {
 	struct fd *f;
-	int64_t deadline[2];	/* 0: none; under lock, may be read without */
-	struct timer timer[2];	/* may wait longer than the deadline, or for nobody */
-	goro_mutex turn[2];	/* FD_POLL_FIRST: one at a time asks and calls */
-	goro_mutex position;	/* of the file's position: see file.c */
-	uint8_t no_nowait;	/* bit 1 << way: a file that does not take RWF_NOWAIT; atomic */
+	int64_t deadline[2];	/* 0: none; written under lock, read without */
+	struct timer timer[2];	/* may run without a waiter, and for another time */
+	goro_mutex turn[2];	/* FD_POLL_FIRST: held from poll(2) until after the
+				 * call */
+	goro_mutex position;	/* held while the file's position is used: see file.c */
+	uint8_t no_nowait;	/* bit 1 << way: does not take RWF_NOWAIT; atomic */
 	uint32_t blocked;	/* users in a call that blocks their thread; atomic */
 };
 
 /*
- * What is known of a descriptor number. Made on first use and never freed: see
- * "The word" in fd.c. One cache line: a program with ten thousand connections goes
- * from one to the next.
+ * A descriptor number. Made at first use and never freed: see "The word" in fd.c. One
+ * cache line, as a program with ten thousand connections goes from one to the next.
  */
 struct fd {
 	_Alignas(CACHE_LINE)
 	uint64_t word;		/* gen:32 flags:8 refs:24 */
 	int number;		/* constant */
 	uint8_t kind;		/* enum fd_kind */
-	uint8_t own;		/* made by a call of ours: see "Numbers that change hands" */
-	uint8_t quiet;		/* tries to read that found nothing, or are guessed to: fd_guess.c */
+	uint8_t own;		/* goro made it: see "Numbers that change hands" */
+	uint8_t quiet;		/* reads in a row that found nothing or were left out */
 	/* Under lock. */
 	uint8_t watched : 2,	/* NETPOLL_ bits that the poller watches */
-	        untried : 1,	/* who waits to read has not tried .. */
-	        listed : 1,	/* .. and it is on a P's list: */
-	        since : 4;	/* .. by the clock of fd_guess.c */
-	uint32_t untried_link;	/* the next one's number + 1; the owner's of the list */
-	uint32_t epoch;		/* of the file that is watched; under lock */
+	        untried : 1,	/* the first reader has not tried */
+	        listed : 1,	/* on a P's list, p_io.untried */
+	        since : 4;	/* p_io.clock when it became untried */
+	uint32_t untried_link;	/* number + 1 of the next in that list; the P's owner's */
+	uint32_t epoch;		/* counts the number's files; part of the events' tags */
 	struct lock lock;
-	uint32_t seq[2];	/* events so far; under lock, may be read without */
-	struct fd_queue waiters[2];	/* under lock; goro_close waits with the writers */
-	struct fd_more *more;	/* NULL: none yet; set under lock */
+	uint32_t seq[2];	/* events so far; written under lock, read without */
+	struct fd_queue waiters[2];	/* goro_close waits with the writers */
+	struct fd_more *more;	/* NULL: none yet */
 };
 _Static_assert(sizeof(struct fd) == CACHE_LINE, "fd: one line");
 
 /* -------------------------------------------------------------- using it: fd.c */
 
-/* A call on a descriptor, from fd_enter to fd_leave. */
+/* A user of a descriptor: a call on it, from fd_enter to fd_leave. */
 struct fd_use {
 	struct fd *f;
-	uint32_t gen;		/* the descriptor's when it was entered */
-	bool guessed;		/* it has not tried, but guesses that there is nothing */
-	bool hurried;		/* .. and was told to try before there was an event */
-	bool done;		/* it was read for us, see fd_batch.c: .. */
-	int result;		/* .. with this result */
-	unsigned woken;		/* ways for which an event was given to us: see
+	uint32_t gen;		/* the word's gen at fd_enter */
+	bool guessed;		/* the next wait is for an untried read: see batch.h */
+	bool done;		/* the wait's call was made by another thread (batch.c) */
+	ssize_t result;		/* of that call */
+	unsigned woken;		/* bit 1 << way: woken for an event of that way: see
 				 * "Several who wait" */
-	const struct iovec *offer;	/* where to read to: for others to do; NULL: not so */
+	const struct iovec *offer;	/* where others may read to meanwhile; NULL:
+					 * nowhere */
 };
 
-/* The caller uses fd until it leaves; close(2) will wait for it. 0, or -EBADF. In
- * user code. */
+/* Makes the caller a user of fd, for whom goro_close waits. 0 or -EBADF, -ENOMEM. In user
+ * code. */
 int fd_enter(struct fd_use *u, int fd);
 void fd_leave(struct fd_use *u);
 
-/* What f is turned out to be wrong (-ENOTSOCK, say): it is looked at anew. */
+/* f's kind turned out to be wrong (-ENOTSOCK, say): asks fstat again. 0 or -errno. In
+ * user code. */
 int fd_look_again(struct fd_use *u);
 
-/* The caller uses f: goro_close was called since. */
+/* Whether goro_close was called since the caller became a user of f. */
 bool fd_is_closed(const struct fd *f);
 
-/* A descriptor that a call of ours has just made. */
+/* A call of goro's has just made fd. In user code. */
 void fd_made(int fd, enum fd_kind kind);
 
-/* .. with what not all have; NULL: no memory. In user code. */
+/* f->more, made if there is none; NULL: no memory. In user code. */
 struct fd_more *fd_more(struct fd *f);
 
 /* ------------------------------------------------- waiting for it: fd_wait.c */
 
-/* 0: none. */
+/* The deadline of a way; 0: none. */
 static inline int64_t fd_deadline(const struct fd *f, enum fd_way way)
 {
 	/* acquire: pairs with store_release in fd_more */
@@ -116,83 +121,34 @@ static inline int64_t fd_deadline(const struct fd *f, enum fd_way way)
 /* -ETIMEDOUT if the deadline has passed, else 0. */
 int fd_check_deadline(struct fd *f, enum fd_way way);
 
-/* The events so far: to be read before trying, and passed to fd_wait if there was
- * nothing. */
+/* The events so far. A caller reads them before it tries, and passes them to fd_wait if
+ * it found nothing. */
 static inline uint32_t fd_seq(const struct fd *f, enum fd_way way)
 {
 	/* acquire: the try comes after; pairs with fd_event */
 	return load_acquire(&f->seq[way]);
 }
-/* Parks until an event comes after seq. 0: try again (perhaps otherwise: f's kind may
- * be another now); -ETIMEDOUT, -ECANCELED (closed), -EBADF (another file has
- * the number), -ENOMEM, -ENOSPC. */
+/* Parks until an event comes after seq. 0: try again, perhaps in another way, as f's kind
+ * may have changed; or -ETIMEDOUT, -ECANCELED (closed), -EBADF (another file has the
+ * number), -ENOMEM, -ENOSPC. In user code. */
 int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
 
-/* The same for one or both ways (NETPOLL_ bits), and until a deadline of its own
+/* The same for one or both ways (NETPOLL_ bits), and with a deadline of the call's own
  * instead of the descriptor's. */
 int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
 
-/* Goroutines on a list who wait to read and have said where to. */
-struct fd_batch {
-	int n;
-	struct g *gp[NETPOLL_BATCH];
-};
-/* Reads for them, if that is worth while: fd_batch.c. In state RUNTIME; pp may be NULL. */
-void fd_batch_read(const struct p *pp, const struct fd_batch *b);
-extern uint64_t fd_batch_reads;	/* so far; atomic */
-
-/* An event of that number is about to be seen to: it is brought into the cache; and who
- * waits for it, once that was done for the descriptor. In state RUNTIME. */
+/* Prefetch for an event that is to be handled: the descriptor first, and later its
+ * reader. */
 void fd_prefetch(int fd);
 void fd_prefetch_waiter(int fd);
-/* The poller's: appends to the list who waits for it. In state RUNTIME. */
-void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct fd_batch *batch);
+/* An event of the poller: appends the goroutines that it wakes to list. A reader with a
+ * buffer goes to batch, too. In state RUNTIME. */
+void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct batch *batch);
 
-/* ---------------------------------------- not even trying: fd_guess.c */
+/* ----------------------------------------------------- for the batches: batch.h */
 
-#define FD_GUESS_AFTER 2
-#define SINCE_MASK 15	/* of fd.since */
-
-/* There is probably nothing to read: wait first (use.guessed). In user code. */
-bool fd_guess(struct fd *f);
-/* What a first try said. True: it was as guessed, and the wait is to be like the others
- * (use.guessed), or its turn to try would not come when theirs does. */
-bool fd_tried(struct fd *f, bool found);
-/* lock held, about to park. False: try first. */
-bool fd_guess_wait(struct m *mp, struct fd *f);
-/* Those who have not tried are to. In state RUNTIME, with a P. */
-void fd_guess_flush(struct m *mp);
-void fd_guess_late(struct m *mp);	/* .. those who have waited for long */
-/* The one of them that is to run, runnable; NULL: the poller is to be asked first .. */
-struct g *fd_guess_try(struct m *mp);
-/* .. and was; and it had tried in vain. The owner's of the P. */
-void fd_guess_asked(struct p *pp);
-void fd_guess_in_vain(struct p *pp);
-void fd_guess_move(struct p *from, struct p *to);
-/* sysmon's look. */
-void fd_guess_watch(struct p *pp, int64_t now);
-
-/* -------------------------------------------- calls that are put off: fd_post.c */
-
-/* Sends n bytes a little later, together with others', if that seems better: what
- * send(2) said. -EAGAIN: it is to be tried now. In user code; may park. */
-ssize_t fd_post(struct fd *f, void *buf, size_t n, int flags);
-/* There are some. The owner's of the P; others may ask. */
-static inline bool fd_posts(const struct p *pp)
-{
-	/* acquire: what its taker did before; pairs with cas_acqrel in ring_take */
-	return load_acquire(&pp->posts.queue.head) != load_relaxed(&pp->posts.queue.tail);
-}
-/* .. and it is time. */
-bool fd_posts_due(const struct p *pp);
-/* They are sent now, and made ready. In state RUNTIME, with a P; without locks. */
-void fd_post_flush(struct m *mp);
-/* A P goes out of use: they are to try for themselves. World stopped. */
-void fd_post_drain(struct m *mp, struct p *pp);
-/* sysmon's look, and when the next is to be. */
-int64_t fd_post_look(struct m *mp, int64_t now);
-extern uint64_t fd_posted;	/* so far, and sent by a ring; atomic */
-extern uint64_t fd_posted_late;	/* how often sysmon had to see to it; atomic */
+#define BATCH_GUESS_AFTER 2	/* tries in vain before the next is left out */
+#define SINCE_MASK 15		/* the range of fd.since */
 
 /* ----------------------------------------------------- between fd.c and fd_wait.c */
 
@@ -200,7 +156,7 @@ extern uint64_t fd_posted_late;	/* how often sysmon had to see to it; atomic */
 #define REFS      UINT64_C(0xffffff)
 #define F_CLOSED  (UINT64_C(1) << 24)
 #define F_CLOSING (UINT64_C(1) << 25)
-#define F_WAITED  (UINT64_C(1) << 26)	/* with CLOSED: who closes waits, and is counted */
+#define F_WAITED  (UINT64_C(1) << 26)	/* with CLOSED: the closer waits, as a user */
 #define FLAGS     (F_CLOSED | F_CLOSING | F_WAITED)
 #define GEN       (UINT64_C(1) << 32)
 
@@ -209,16 +165,23 @@ static inline uint32_t gen_of(uint64_t word)
 	return (uint32_t)(word >> 32);
 }
 
-/* Those who wait; lock held, but whether there are any may be asked without. */
+/* No goroutine waits. With lock or without. */
 static inline bool fd_queue_empty(const struct fd_queue *q)
 {
 	return !load_relaxed(&q->first);
 }
 
-static inline void fd_queue_put(struct fd_queue *q, struct waiter *w)
+/* The goroutine whose link of that way w is. */
+static inline struct g *fd_waiter(const struct io_link *w, enum fd_way way)
 {
-	struct waiter *first = q->first;
+	return (struct g *)((uintptr_t)w - offsetof(struct g, io.in) - (size_t)way * sizeof *w);
+}
 
+static inline void fd_queue_put(struct fd_queue *q, struct io_link *w)
+{
+	struct io_link *first = q->first;
+
+	check(!w->next && !w->prev);
 	if (!first) {
 		w->next = w->prev = w;
 		store_relaxed(&q->first, w);
@@ -230,38 +193,46 @@ static inline void fd_queue_put(struct fd_queue *q, struct waiter *w)
 	first->prev = w;
 }
 
-static inline void fd_queue_remove(struct fd_queue *q, struct waiter *w)
+static inline void fd_queue_remove(struct fd_queue *q, struct io_link *w)
 {
+	check(q->first && w->prev->next == w && w->next->prev == w);
 	w->prev->next = w->next;
 	w->next->prev = w->prev;
 	if (q->first == w)
 		store_relaxed(&q->first, w->next == w ? NULL : w->next);
+	w->next = w->prev = NULL;
 }
 
-/* What is known of a number; NULL: no memory, or not a number for a descriptor. */
+/* The descriptor of a number, made if need be. NULL: no memory, or an impossible
+ * number. */
 struct fd *fd_at(int fd);
-/* NULL: nothing is known of it. */
+/* The same, but NULL if it was never used. */
 struct fd *fd_known(int fd);
-/* Calls fn for all numbers that anything is known of. */
+/* Calls fn for every descriptor that was ever made. */
 void fd_each(void (*fn)(struct fd *f, void *arg), void *arg);
-/* The poller is another one: it is to watch what the one before has watched. */
+/* The poller was made anew: adds all watched descriptors. Waiters of a closed one go on
+ * list. */
 void fd_watch_again(struct ready_list *list);
 
-/* lock held. What was known was of another file. Who waits for that is woken with
- * why; the word is the caller's. */
+/* Forgets all about the file that had the number, and wakes its waiters with why. The
+ * word stays. lock held. */
 void fd_forget(struct fd *f, int why, struct ready_list *list);
 
-/* lock held. Puts gp in the queues of what (NETPOLL_ bits). */
+/* Puts gp in the queues of what (NETPOLL_ bits). lock held. */
 void fd_enqueue(struct fd *f, struct g *gp, unsigned what);
 
-/* lock held. Takes them off, for a reason: 0, try again, or -errno .. */
-enum { WOKEN_READY = 0, WOKEN_TO_TRY = 1, WOKEN_DONE = 2 };
+/* Why a waiter is taken off its queue: one of these, or -errno. DONE: its call has been
+ * made, and io_wait.result is set. */
+enum io_woken { WOKEN_READY = 0, WOKEN_DONE = 1 };
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list);
 void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *list);
-/* .. for this to make them ready. In state RUNTIME. */
-void fd_ready_all(struct m *mp, struct ready_list *list);
 
-/* Who was woken wakes the next. In user code. */
+/* Wakes the first waiter of each way in what. In user code. */
 void fd_pass_on(struct fd *f, unsigned what);
+
+/* Counts the begin or the end of a goroutine's wait for a descriptor or a disk. */
+void fd_count_wait(struct m *mp, bool over);
+/* Whether any goroutine waits so. Exact while no goroutine runs. */
+bool fd_is_awaited(void);
 
 #endif

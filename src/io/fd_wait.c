@@ -3,8 +3,8 @@
  *
  * Waiting
  *
- * The poller reports edges. A caller notes the number of events so far (seq), tries,
- * and if there was nothing waits for an event after seq:
+ * The poller reports edges. A caller reads the number of events so far (seq), tries, and
+ * if there was nothing waits for an event after seq:
  *
  *	caller                          fd_event (edge)
  *	s = seq                         lock
@@ -13,42 +13,48 @@
  *	seq != s: unlock, try again     unlock
  *	onto the queue, park, unlock
  *
- * An edge before the try needs no attention, one after it is seen under the lock. A
- * descriptor is watched from the first wait on, and for writing only from the
- * first wait for that on: netpoll_add of a ready one makes an edge as well.
+ * An edge before the try can be ignored, and the caller sees one after it under the lock.
+ * A descriptor is watched from the first wait on, and for writing from the first wait to
+ * write on: netpoll_add of a ready descriptor makes an edge as well.
  *
  * Several who wait
  *
- * An edge may stand for several connections or for more bytes than one read takes,
- * but waking all who wait would be for nothing, mostly. It wakes the first; who was
- * woken and got something wakes the next when it leaves (fd_leave). One that finds
- * nothing waits again and wakes nobody: there was nothing left at that moment, and
- * an edge comes after it.
+ * An edge may stand for several connections, or for more bytes than one read takes. But
+ * to wake all waiters would mostly be for nothing. So an edge wakes the first waiter, and
+ * a woken goroutine that got something wakes the next when it leaves (fd_leave). A
+ * goroutine that finds nothing waits again and wakes nobody: nothing was left at that
+ * moment, and an edge follows it.
  *
  * Deadlines
  *
- * A side has one deadline and one timer, which wakes all who wait when it fires. The
- * timer is started when somebody waits, and left running when the wait is over or
- * the deadline moves to a later time: when it fires too early it is started again,
- * if anybody waits. A server that sets a deadline for every request thus starts a
- * timer once in a while. Calls look at the deadline themselves when they begin.
+ * A way has one deadline and one timer, which wakes all waiters when it fires. The timer
+ * is started when a goroutine waits, and left running when the wait is over or the
+ * deadline moves to a later time. If it fires too early it is started again, if a
+ * goroutine waits. So a server that sets a deadline for every request rarely starts a
+ * timer. Calls check the deadline themselves when they begin.
  *
- * A deadline is one of the file's that had the number when it was set. Where the number may have
- * changed hands unseen, the poller is asked (renew) before one is set, or it would be forgotten with
- * what is known of the old file, and before one that has passed ends a call.
+ * A deadline is one of the file that had the number when it was set. Where the number may
+ * have changed hands unseen, the poller is asked (renew) before a deadline is set, which
+ * would otherwise be forgotten with the old file, and before a deadline that has passed
+ * ends a call.
  */
 #include <errno.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "deadline.h"
-#include "fd.h"
-#include "linger.h"
-#include "os.h"
-#include "own_fd.h"
-#include "runq.h"
-#include "runtime.h"
+#include "sync/deadline.h"
+#include "io/batch.h"
+#include "io/fd.h"
+#include "sched/deadlock.h"
+#include "sched/linger.h"
+#include "base/os.h"
+#include "base/own_fd.h"
+#include "base/throw.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
 
-/* lock held. What tells its events from those of files that had the number before. */
+/* The tag of f's events: it differs from those of files that had the number before. lock
+ * held. */
 static uint64_t fd_tag(const struct fd *f)
 {
 	return (uint64_t)f->epoch << 32 | (uint32_t)f->number;
@@ -56,46 +62,36 @@ static uint64_t fd_tag(const struct fd *f)
 
 /* ------------------------------------------------------------------- waking */
 
-/* lock held. Off both queues, if it is in both. */
+/* Takes gp off the queues that it is in. lock held. */
 static void take_off(struct fd *f, struct g *gp, int why, struct ready_list *list)
 {
+	check(lock_is_held(&f->lock) && gp->io.fd == f);
 	for (int i = 0; i < 2; i++) {
-		if (!gp->waiters[i].queued)
-			continue;
-		fd_queue_remove(&f->waiters[i], &gp->waiters[i]);
-		gp->waiters[i].queued = false;
+		if (gp->io.in[i].next)
+			fd_queue_remove(&f->waiters[i], &gp->io.in[i]);
 	}
-	gp->waiters[0].index = why;
+	gp->io.why = why;
 	ready_list_put(list, gp);
 }
 
 void fd_take_off_first(struct fd *f, enum fd_way way, struct ready_list *list)
 {
-	struct waiter *w = f->waiters[way].first;
+	struct io_link *w = f->waiters[way].first;
 
 	if (way == FD_READ)
 		f->untried = 0;
 	if (w)
-		take_off(f, w->gp, WOKEN_READY, list);
+		take_off(f, fd_waiter(w, way), WOKEN_READY, list);
 }
 
 void fd_take_off_all(struct fd *f, enum fd_way way, int why, struct ready_list *list)
 {
-	struct waiter *w;
+	struct io_link *w;
 
+	if (way == FD_READ)
+		f->untried = 0;
 	while ((w = f->waiters[way].first))
-		take_off(f, w->gp, why, list);
-}
-
-void fd_ready_all(struct m *mp, struct ready_list *list)
-{
-	struct g *next;
-
-	for (struct g *gp = list->head; gp; gp = next) {
-		next = gp->link;
-		gp->link = NULL;
-		g_ready_in_order(mp, gp);
-	}
+		take_off(f, fd_waiter(w, way), why, list);
 }
 
 static void event(struct fd *f, enum fd_way way, struct ready_list *list)
@@ -105,18 +101,18 @@ static void event(struct fd *f, enum fd_way way, struct ready_list *list)
 	fd_take_off_first(f, way, list);
 }
 
-void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct fd_batch *batch)
+void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct batch *batch)
 {
 	struct fd *f = fd_at((int)(uint32_t)tag);
 
 	lock_acquire(&f->lock);
 	if (tag == fd_tag(f)) {
-		struct waiter *w = f->waiters[FD_READ].first;
+		struct io_link *w = f->waiters[FD_READ].first;
 
 		if (what & NETPOLL_READ) {
 			event(f, FD_READ, list);
-			if (w && w->elem)
-				batch->gp[batch->n++] = w->gp;
+			if (w && fd_waiter(w, FD_READ)->io.buf)
+				batch->gp[batch->n++] = fd_waiter(w, FD_READ);
 		}
 		if (what & NETPOLL_WRITE)
 			event(f, FD_WRITE, list);
@@ -134,18 +130,19 @@ void fd_pass_on(struct fd *f, unsigned what)
 		if (what & 1u << i)
 			fd_take_off_first(f, i, &list);
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 }
 
 /* ---------------------------------------------------------------- watching */
 
-/* lock held. The poller watches f for what, from now at the latest. 0 or -errno;
- * -ENOENT: it is another file than before. */
+/* Has the poller watch f for what. 0 or -errno; -ENOENT: another file has the number.
+ * lock held. */
 static int watch(struct fd *f, unsigned what)
 {
 	int r;
 
+	check(lock_is_held(&f->lock));
 	if (likely((f->watched & what) == what && f->own))
 		return 0;
 	what |= f->watched;
@@ -153,8 +150,8 @@ static int watch(struct fd *f, unsigned what)
 		return r;
 	if (f->watched) {
 		r = netpoll_modify(f->number, fd_tag(f), what);
-		/* The poller is another one, and fd_watch_again has not come here yet, for want
-		 * of the lock. */
+		/* The poller was made anew, and fd_watch_again has not come to f yet, for
+		 * want of the lock. */
 		if (r == -ENOENT && load_seqcst(&netpoll.renewing))
 			r = netpoll_add(f->number, fd_tag(f), what);
 	} else {
@@ -167,8 +164,8 @@ static int watch(struct fd *f, unsigned what)
 	return r;
 }
 
-/* The number may be nobody's, or another file's, that the poller cannot watch. Or the poller is
- * lost again. */
+/* If it cannot be watched the number is closed, or another file's that cannot be polled;
+ * or the poller is lost again. */
 static void watch_again(struct fd *f, void *list)
 {
 	lock_acquire(&f->lock);
@@ -186,19 +183,19 @@ void fd_watch_again(struct ready_list *list)
 	fd_each(watch_again, list);
 }
 
-/* -EBADF was the poller's answer: it is lost, or else the descriptor is not open, which the
- * next try says. */
+/* The poller said -EBADF. It is lost and is made anew; or the descriptor is not open,
+ * which the next try says. */
 static int poller_failed(struct m *mp)
 {
 	struct ready_list list = { NULL, NULL };
 	int r = netpoll_renew(&list);
 
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	return r;
 }
 
-/* lock held. What is known is known of the file that has the number now: see "Numbers that
- * change hands" in fd.c. */
+/* Makes sure that what is known is of the file that has the number now: see "Numbers that
+ * change hands" in fd.c. lock held. */
 static void renew(struct fd *f, struct ready_list *list)
 {
 	if (!f->own && watch(f, NETPOLL_READ) == -ENOENT) {
@@ -216,7 +213,8 @@ static bool expired(const struct fd *f, enum fd_way way, int64_t now)
 	return d != 0 && d <= now;
 }
 
-/* .. of the file that has the number now. */
+/* The same, after making sure that the deadline is of the file that has the number
+ * now. */
 static __attribute__((noinline)) bool has_expired(struct fd *f, enum fd_way way)
 {
 	struct ready_list list = { NULL, NULL };
@@ -227,7 +225,7 @@ static __attribute__((noinline)) bool has_expired(struct fd *f, enum fd_way way)
 	renew(f, &list);
 	yes = expired(f, way, os_now());
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 	return yes;
 }
@@ -241,11 +239,12 @@ int fd_check_deadline(struct fd *f, enum fd_way way)
 
 static deadline_fire fire_read, fire_write;
 
-/* lock held: somebody waits, or will when the lock is released. A fire that is under
- * way comes for the lock and sees for itself; it is told from a move to another heap
- * by being due. */
+/* Starts the way's timer. A goroutine waits, or will when the lock is released. A fire
+ * that is under way waits for the lock and then looks at the deadline itself. A timer
+ * that is moved to another heap looks like one that fires, but is not due. lock held. */
 static void deadline_start(struct m *mp, struct timer *t, int64_t d, enum fd_way way)
 {
+	check(d != 0 && d != GORO_FOREVER);
 	while (!timer_try_stop(t)) {
 		if (!timer_is_firing(t))
 			break;
@@ -257,7 +256,7 @@ static void deadline_start(struct m *mp, struct timer *t, int64_t d, enum fd_way
 	timer_start(mp, t, d);
 }
 
-/* lock held. .. unless the timer wakes in time as it is. */
+/* Starts the way's timer, unless it fires in time as it is. lock held. */
 static void deadline_arm_side(struct m *mp, struct fd *f, enum fd_way way)
 {
 	int64_t d = fd_deadline(f, way);
@@ -270,8 +269,7 @@ static void deadline_arm_side(struct m *mp, struct fd *f, enum fd_way way)
 		deadline_start(mp, t, d, way);
 }
 
-/* The fire is over while the lock is held, as whoever starts the timer again holds
- * it too. */
+/* timer_fired is called under the lock, as timers are started again under it. */
 static void fire_side(struct m *mp, struct fd_more *more, enum fd_way way, int64_t now)
 {
 	struct ready_list list = { NULL, NULL };
@@ -284,7 +282,7 @@ static void fire_side(struct m *mp, struct fd_more *more, enum fd_way way, int64
 	else if (f->waiters[way].first)
 		deadline_arm_side(mp, f, way);
 	lock_release(&f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 }
 
 static void fire_read(struct m *mp, struct timer *t, int64_t now)
@@ -302,7 +300,7 @@ static void fire_write(struct m *mp, struct timer *t, int64_t now)
 static void set_deadline(struct m *mp, struct fd *f, enum fd_way way, int64_t d,
                          struct ready_list *list)
 {
-	if (!f->more)		/* there was none, and there is to be none */
+	if (!f->more)		/* no deadline was ever set, and none is to be */
 		return;
 	d = d == GORO_FOREVER ? 0 : d > 0 ? d : 1;
 	store_relaxed(&f->more->deadline[way], d);
@@ -334,7 +332,7 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 	set_deadline(mp, u.f, FD_READ, read_deadline, &list);
 	set_deadline(mp, u.f, FD_WRITE, write_deadline, &list);
 	lock_release(&u.f->lock);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 	rt_exit(mp);
 	fd_leave(&u);
 	return 0;
@@ -342,20 +340,22 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 
 /* ------------------------------------------------------------------ waiting */
 
-/* lock held. WAIT: it is to wait; LOST: see poller_failed; 0: to try again; or -errno. */
+/* What may_wait says, with the lock held. WAIT: park; LOST: see poller_failed; 0: try
+ * again; or -errno. */
 enum { WAIT = 1, LOST = 2 };
 
 static __attribute__((noinline)) int watch_failed(struct m *mp, struct fd *f, int r)
 {
 	struct ready_list list = { NULL, NULL };
 
-	/* (-EINVAL is also the answer for the poller's own number, for ever.) */
+	/* (The poller's own number gets -EINVAL, too, for good.) */
 	if (r == -EBADF || (r == -EINVAL && !own_fd_is(f->number, OWN_FD_POLLER)))
 		return LOST;
 	if (r == -ENOENT) {
-		/* Who waits has renewed the registration before: for the old file. */
+		/* The waiters have renewed the registration: they wait for the old
+		 * file. */
 		fd_forget(f, -EBADF, &list);
-		fd_ready_all(mp, &list);
+		ready_list_all(mp, &list);
 		return 0;
 	}
 	if (r == -EPERM)
@@ -384,45 +384,39 @@ static int may_wait(struct m *mp, const struct fd_use *u, unsigned what, const u
 
 void fd_enqueue(struct fd *f, struct g *gp, unsigned what)
 {
-	for (int i = 0; i < 2; i++) {
-		struct waiter *w = &gp->waiters[i];
-
-		w->key = f;
-		w->elem = NULL;
-		w->queued = what & 1u << i;
-		if (!w->queued)
-			continue;
-		w->gp = gp;
-		fd_queue_put(&f->waiters[i], w);
-	}
+	check(lock_is_held(&f->lock) && what != 0);
+	gp->io = (struct io_wait){ .fd = f };
+	for (int i = 0; i < 2; i++)
+		if (what & 1u << i)
+			fd_queue_put(&f->waiters[i], &gp->io.in[i]);
 }
 
-static void count_wait(struct m *mp, bool over)
+void fd_count_wait(struct m *mp, bool over)
 {
 	if (mp->p)
 		count_up(over ? &mp->p->count.io_returns : &mp->p->count.io_parks, 1);
 	else
-		fetch_add_seqcst(over ? &sched.io_returns : &sched.io_parks, 1);
+		fetch_add_seqcst(over ? &sched.plain.io_returns : &sched.plain.io_parks, 1);
 }
 
-/* The deadline of a wait of its own has come. The keys of a G's waiters stay as they
- * are until it has stopped this timer. */
+/* The deadline of fd_wait_until has come. The goroutine keeps its io_wait until it has
+ * stopped this timer. */
 static void fire_own(struct m *mp, struct timer *t, int64_t now)
 {
 	struct ready_list list = { NULL, NULL };
 	struct g *gp = deadline_g(t);
-	struct fd *f = gp->waiters[0].key;
+	struct fd *f = gp->io.fd;
 
 	(void)now;
 	lock_acquire(&f->lock);
-	if (gp->waiters[0].queued || gp->waiters[1].queued)
+	if (gp->io.in[FD_READ].next || gp->io.in[FD_WRITE].next)
 		take_off(f, gp, -ETIMEDOUT, &list);
 	lock_release(&f->lock);
 	timer_fired(t);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 }
 
-/* Past the lock: parks, if r says so, and says why it goes on. */
+/* Releases the lock, parks if r is WAIT, and returns what fd_wait does. */
 static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int64_t own)
 {
 	struct fd *f = u->f;
@@ -437,19 +431,19 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 	}
 	fd_enqueue(f, gp, what);
 	if (u->offer) {
-		gp->waiters[FD_READ].elem = u->offer->iov_base;
-		gp->waiters[FD_WRITE].index = (int)u->offer->iov_len;
+		gp->io.buf = u->offer->iov_base;
+		gp->io.bytes = u->offer->iov_len;
+		gp->io.flags = MSG_DONTWAIT;
 	}
-	count_wait(mp, false);
+	fd_count_wait(mp, false);
 	if (likely(mp->p))
 		runq_prefetch(mp->p);
 	mp = park_until(mp, &f->lock, WAIT_IO, own, fire_own);
-	count_wait(mp, true);
-	r = gp->waiters[0].index;
-	u->hurried = r == WOKEN_TO_TRY;
+	fd_count_wait(mp, true);
+	r = gp->io.why;
 	u->done = r == WOKEN_DONE;
 	if (u->done)
-		u->result = gp->waiters[FD_WRITE].index;
+		u->result = gp->io.result;
 	if (r >= 0) {
 		u->woken |= what;
 		r = 0;
@@ -472,14 +466,28 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq)
 	struct m *mp = rt_enter_free();
 	int r;
 
-	if (unlikely(u->hurried) && mp->p)
-		fd_guess_in_vain(mp->p);
 	linger();
 	lock_acquire(&u->f->lock);
 	r = may_wait(mp, u, 1u << way, (const uint32_t[]){ seq, seq });
-	if (r == WAIT && u->guessed && !fd_guess_wait(mp, u->f))
+	if (r == WAIT && u->guessed && !batch_leave_untried(mp, u->f))
 		r = 0;
 	if (r == WAIT && fd_deadline(u->f, way) != 0)
 		r = expired(u->f, way, os_now()) ? -ETIMEDOUT : (deadline_arm_side(mp, u->f, way), WAIT);
 	return finish_wait(u, mp, r, 1u << way, GORO_FOREVER);
 }
+
+/* ---------------------------------------------------------------- deadlock */
+
+bool fd_is_awaited(void)
+{
+	uint64_t waiting = load_seqcst(&sched.plain.io_parks) - load_seqcst(&sched.plain.io_returns);
+
+	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
+		const struct p_counts *c = &p_at(i)->count;
+
+		waiting += load_relaxed(&c->io_parks) - load_relaxed(&c->io_returns);
+	}
+	return waiting != 0;
+}
+
+DEADLOCK_WITNESS(fd, .expects = fd_is_awaited);

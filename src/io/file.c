@@ -1,42 +1,41 @@
 /*
  * file.c - calls that wait for the disk, or for a device that cannot be polled.
  *
- * What a file has in the page cache is there for the asking: the first try is a
- * preadv2 or pwritev2 with RWF_NOWAIT, in user code, which costs a system call and
- * parks nobody. A file that does not know RWF_NOWAIT (tmpfs, overlayfs, writes to ext4,
- * /proc) is remembered as such (no_nowait in fd.h), and asked the slow way at once.
+ * What the page cache has is read or written without a wait: the first try is preadv2 or
+ * pwritev2 with RWF_NOWAIT, in user code, which costs a system call and parks no
+ * goroutine. A file that does not know RWF_NOWAIT (tmpfs, overlayfs, writes to ext4,
+ * /proc) is remembered (no_nowait in fd.h), and the first try is left out.
  *
  * What is not in the page cache has to be waited for:
  *
- *	FILE_CALLS_FEW goroutines at a time wait in announced blocking calls
- *	(syscall.c): nothing is faster for one who reads alone.
+ *	FILE_CALLS_FEW goroutines at a time wait in announced blocking calls (syscall.c):
+ *	nothing is faster for a goroutine that reads alone.
  *
- *	Beyond that they wait parked, for io_uring (uring.c): no thread waits, and
- *	the disk sees as many requests at once as there are goroutines.
+ *	Further ones wait parked, for io_uring (uring.c): no thread waits, and the disk
+ *	sees as many requests at once as there are goroutines.
  *
- *	Where that is not to be had (an old kernel, a sandbox, GORO_DEBUG=nouring=1),
- *	there are up to FILE_CALLS_MAX blocking calls, and who comes then waits its
- *	turn: a thousand goroutines do not make a thousand threads.
+ *	Without io_uring (an old kernel, a sandbox, GORO_DEBUG=nouring=1) there are up to
+ *	FILE_CALLS_MAX blocking calls, and further ones wait their turn: a thousand
+ *	goroutines do not make a thousand threads.
  *
- * The same for files that do not know RWF_NOWAIT, whose answer is mostly quick.
+ * The same holds for files that do not know RWF_NOWAIT, which mostly answer quickly.
  *
- * RWF_NOWAIT reads as much as is cached, which may be less than there is; so a short
- * answer is followed by another question, until all is read or the end is found. Thus
- * reads of files are as full as those of read(2).
+ * RWF_NOWAIT reads what is cached, which may be less than the file has. So another try
+ * follows a short result, until all is read or the file ends: reads are as full as those
+ * of read(2).
  *
- * Reads and writes at the file's position take turns (struct fd's position): the
- * kernel lets one at a time do that, but not those by io_uring.
+ * Reads and writes at the file's position take turns (fd_more.position): the kernel makes
+ * them one at a time, but not those of io_uring.
  *
- * open(2) is an announced call. By io_uring it would be done by a thread of the
- * kernel's that blocks instead of ours, with the rights that the process had when
- * the ring was made.
+ * open(2) is an announced call. By io_uring a kernel thread would block in it instead of
+ * ours, with the rights that the process had when the ring was made.
  *
  * Cancellation: the deadline that is set when an operation begins, and a close, end it
  * while it waits in line. What the disk has begun is waited for, since the buffers are
  * the kernel's until then.
  */
 #define _GNU_SOURCE
-#include "file.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,55 +43,44 @@
 
 #include <goro.h>
 
-#include "debug.h"
-#include "fd.h"
-#include "io.h"
-#include "os.h"
-#include "rt.h"
-#include "syscall_raw.h"
-#include "uring.h"
+#include "base/debug.h"
+#include "io/fd.h"
+#include "io/io.h"
+#include "base/os.h"
+#include "sched/rt.h"
+#include "base/syscall_raw.h"
+#include "io/uring.h"
+
+/* Blocking calls on files at a time, where io_uring does the rest, and where it cannot:
+ * more than any disk can use, and threads that any system can bear. For few reads a
+ * blocking call is faster than the ring, whose thread has to be woken. */
+#define FILE_CALLS_FEW 8
+#define FILE_CALLS_MAX 128
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x8
 #endif
 
-static bool is_read(const struct file_op *op)
-{
-	return op->what == FILE_READ || op->what == FILE_PREAD;
-}
-
-static bool at_position(const struct file_op *op)
-{
-	return op->what == FILE_READ || op->what == FILE_WRITE;
-}
-
 /* ----------------------------------------------------------- blocking calls */
 
 static long call(const struct file_op *op)
 {
+	bool read = op->what == FILE_READ;
 	long fd = op->fd, iov = (long)op->iov, n = op->iov_n;
 
-	/* With one buffer the kernel has less to do: 50 ns of a cached read. */
-	if (op->what == FILE_PREAD && n == 1)
+	if (op->what == FILE_FSYNC)
+		return syscall_raw(SYS_fsync, fd, 0, 0, 0, 0, 0);
+	if (op->off < 0)
+		return syscall_raw(read ? SYS_readv : SYS_writev, fd, iov, n, 0, 0, 0);
+	/* With one buffer the kernel has less to do. */
+	if (read && n == 1)
 		return syscall_raw(SYS_pread64, fd, (long)op->iov->iov_base, (long)op->iov->iov_len,
 		                   op->off, 0, 0);
-	/* The offset's high half is looked at by 32-bit kernels alone. */
-	switch (op->what) {
-	case FILE_READ:
-		return syscall_raw(SYS_readv, fd, iov, n, 0, 0, 0);
-	case FILE_WRITE:
-		return syscall_raw(SYS_writev, fd, iov, n, 0, 0, 0);
-	case FILE_PREAD:
-		return syscall_raw(SYS_preadv, fd, iov, n, op->off, 0, 0);
-	case FILE_PWRITE:
-		return syscall_raw(SYS_pwritev, fd, iov, n, op->off, 0, 0);
-	case FILE_FSYNC:
-		return syscall_raw(SYS_fsync, fd, 0, 0, 0, 0, 0);
-	}
-	return -EINVAL;
+	/* Only 32-bit kernels look at the offset's high half. */
+	return syscall_raw(read ? SYS_preadv : SYS_pwritev, fd, iov, n, op->off, 0, 0);
 }
 
-/* EINTR is not for the caller to see, as with SA_RESTART. */
+/* EINTR is hidden from the caller, as with SA_RESTART. */
 static long announced(const struct file_op *op)
 {
 	long r;
@@ -105,25 +93,14 @@ static long announced(const struct file_op *op)
 	return r;
 }
 
-static int calls;		/* under way, of the few */
+static int calls;		/* goroutines in blocking calls, at most FILE_CALLS_FEW */
 
 static bool few_enter(void)
 {
-	int n = load_relaxed(&calls);
-
-	do {
-		if (n >= FILE_CALLS_FEW)
-			return false;
-	} while (!cas_relaxed(&calls, &n, n + 1));
-	return true;
-}
-
-static long as_one_of_few(const struct file_op *op)
-{
-	long r = announced(op);
-
+	if (fetch_add_relaxed(&calls, 1) < FILE_CALLS_FEW)
+		return true;
 	fetch_add_relaxed(&calls, -1);
-	return r;
+	return false;
 }
 
 static void places_init(void *arg)
@@ -148,21 +125,13 @@ static long in_turn(const struct file_op *op)
 
 /* ------------------------------------------------------------------ the ring */
 
-/* -ENOSYS: in another way. */
+/* By io_uring. -ENOSYS: to be done in another way. */
 static long by_ring(struct fd *f, const struct file_op *op)
 {
-	struct uring_op u = {
-		.what = op->what == FILE_FSYNC ? URING_FSYNC : is_read(op) ? URING_READ : URING_WRITE,
-		.fd = op->fd,
-		.iov = op->iov,
-		.iov_n = op->iov_n,
-		.off = at_position(op) ? -1 : op->off,
-		.deadline = op->deadline,
-	};
 	long r;
 
 	for (;;) {
-		r = uring_run(&u);
+		r = uring_run(op);
 		if (r == -ECANCELED && fd_is_closed(f))
 			return r;
 		if (r == -ECANCELED && op->deadline <= os_now())
@@ -170,7 +139,8 @@ static long by_ring(struct fd *f, const struct file_op *op)
 		if (r != -ECANCELED && r != -EINTR)
 			break;
 	}
-	/* -EAGAIN: it does not wait for this file; others: not by this kernel. */
+	/* -EAGAIN: io_uring does not wait for this file; the others: this kernel's does
+	 * not */
 	if (r == -EAGAIN || r == -EBUSY || r == -EINVAL || r == -EOPNOTSUPP)
 		return -ENOSYS;
 	return r;
@@ -180,8 +150,11 @@ static long wait_for_disk(struct fd *f, const struct file_op *op)
 {
 	long r;
 
-	if (!debug.ringfirst && few_enter())
-		return as_one_of_few(op);
+	if (!debug.ringfirst && few_enter()) {
+		r = announced(op);
+		fetch_add_relaxed(&calls, -1);
+		return r;
+	}
 	r = by_ring(f, op);
 	return r == -ENOSYS ? in_turn(op) : r;
 }
@@ -190,15 +163,13 @@ static long wait_for_disk(struct fd *f, const struct file_op *op)
 
 static long nowait(const struct file_op *op)
 {
-	long off = at_position(op) ? -1 : op->off;
-
-	return syscall_raw(is_read(op) ? SYS_preadv2 : SYS_pwritev2, op->fd, (long)op->iov, op->iov_n,
-	                   off, 0, RWF_NOWAIT);
+	return syscall_raw(op->what == FILE_READ ? SYS_preadv2 : SYS_pwritev2, op->fd,
+	                   (long)op->iov, op->iov_n, op->off, 0, RWF_NOWAIT);
 }
 
 static uint8_t way_of(const struct file_op *op)
 {
-	return is_read(op) ? 1 << FD_READ : 1 << FD_WRITE;
+	return op->what == FILE_READ ? 1 << FD_READ : 1 << FD_WRITE;
 }
 
 static bool takes_nowait(const struct fd *f, const struct file_op *op)
@@ -209,17 +180,17 @@ static bool takes_nowait(const struct fd *f, const struct file_op *op)
 	return !more || !(load_relaxed(&more->no_nowait) & way_of(op));
 }
 
-/* RWF_NOWAIT is not for this file, or the system call is missing or denied. Which is for
- * the call without it to find out: each may also be what the file itself has to say. */
+/* This file does not take RWF_NOWAIT, or the system call is missing or denied. The call
+ * without the flag finds out which: each may also be the file's own error. */
 static void no_nowait(struct fd *f, const struct file_op *op)
 {
 	struct fd_more *more = fd_more(f);
 
-	if (more)	/* a bit that is lost to another thread is set by the next call */
+	if (more)	/* the next call sets a bit that another thread's store loses */
 		store_relaxed(&more->no_nowait, load_relaxed(&more->no_nowait) | way_of(op));
 }
 
-/* One step: as much as one call does. */
+/* As much as one call does. */
 static long step(struct fd *f, const struct file_op *op)
 {
 	long r = likely(takes_nowait(f, op)) ? nowait(op) : -EAGAIN;
@@ -235,7 +206,7 @@ static long step(struct fd *f, const struct file_op *op)
 	}
 }
 
-/* The rest, after a step that did less than it was asked to. */
+/* The rest, after a step that did less than it was to. */
 static long go_on(struct fd *f, const struct file_op *op, size_t done, size_t total)
 {
 	struct file_op rest = *op;
@@ -248,7 +219,7 @@ static long go_on(struct fd *f, const struct file_op *op, size_t done, size_t to
 		io_iov_from(&io, op->iov, op->iov_n, done, &first);
 		rest.iov = io.iov;
 		rest.iov_n = io.iov_n;
-		rest.off = op->off + (off_t)done;
+		rest.off = op->off < 0 ? -1 : op->off + (off_t)done;
 		r = step(f, &rest);
 		if (r <= 0)
 			break;
@@ -288,7 +259,7 @@ ssize_t file_run(struct fd *f, const struct file_op *op)
 		return announced(op);
 	if (op->what == FILE_FSYNC)
 		return wait_for_disk(f, op);
-	return at_position(op) ? transfer_at_position(f, op) : transfer(f, op);
+	return op->off < 0 ? transfer_at_position(f, op) : transfer(f, op);
 }
 
 int file_open(const char *path, int flags, mode_t mode)

@@ -12,22 +12,22 @@
 struct fd;
 
 struct file_op {
-	enum { FILE_READ, FILE_WRITE, FILE_PREAD, FILE_PWRITE, FILE_FSYNC } what;
+	enum { FILE_READ, FILE_WRITE, FILE_FSYNC } what;
 	int fd;
-	const struct iovec *iov;	/* where from or to; FILE_FSYNC: none */
+	const struct iovec *iov;	/* the buffers; FILE_FSYNC: none */
 	int iov_n;
-	off_t off;			/* FILE_PREAD, FILE_PWRITE */
+	off_t off;			/* -1: at the file's position */
 	int64_t deadline;		/* a time, or GORO_FOREVER */
 };
 
-/* Does it while other goroutines run. What the system call of the name returns, or
- * -errno. In user code; f, which the caller has entered, is op->fd's. */
+/* Makes the call while other goroutines run. What the system call of the name returns, or
+ * -errno. f is op->fd's, which the caller has entered. In user code. */
 ssize_t file_run(struct fd *f, const struct file_op *op);
 
-/* open(2) likewise; flags as they are. */
+/* open(2) likewise, with these flags. In user code. */
 int file_open(const char *path, int flags, mode_t mode);
 
-/* f is being closed: what is under way on it need not be finished. */
+/* f is being closed: cancels its calls that only wait in line. */
 void file_cancel(struct fd *f);
 
 #endif

@@ -2,11 +2,11 @@
  * io.c - read, write and their like: the goroutine is parked, not its thread.
  *
  * A call tries first, in user code, without entering the runtime, and waits for the
- * poller only if there was nothing (fd.c). How one tries without blocking depends on
- * the file. O_NONBLOCK would do for all that can be polled, but it belongs to the open
- * file: set on a terminal or a pipe that was inherited, it changes what the shell and
- * all others who have it open see. So it is left as it is, and each kind is asked in
- * its own way (enum fd_kind):
+ * poller only if it got EAGAIN (fd_wait.c). How to try without blocking depends on the
+ * file. O_NONBLOCK works for everything that can be polled, but it belongs to the open
+ * file: set on an inherited terminal or pipe, it changes what the shell and all other
+ * processes with that file see. So it is left alone, and each kind of file (enum fd_kind)
+ * is tried in a way of its own:
  *
  *	sockets         MSG_DONTWAIT
  *	pipes, some     RWF_NOWAIT, where the kernel has it for them (pipes: 6.4)
@@ -14,21 +14,21 @@
  *	                call, which blocks only if another process was faster
  *	files, disks    file.c
  *
- * A write writes everything, as a blocking write does: it returns less only if an
- * error, a deadline or a close came in between; and those are for the next call.
+ * A write writes everything, as a blocking write does. It returns less only if an error,
+ * a deadline or a close comes in between; the next call reports those.
  *
  * SIGPIPE. Writing where nobody reads any more is -EPIPE and no signal, except on
- * descriptors 1 and 2, as in Go: a program in a pipeline is to end quietly when what
- * comes after it does. Sockets have MSG_NOSIGNAL, pipes RWF_NOSIGNAL since 6.18; before
- * that the signal is blocked around the write and taken back. GORO_DEBUG=nonowait=1 is
- * as if the kernel had neither RWF_NOWAIT for these nor RWF_NOSIGNAL.
+ * descriptors 1 and 2, as in Go: a program in a pipeline is to end quietly when the next
+ * one has ended. Sockets have MSG_NOSIGNAL, pipes RWF_NOSIGNAL since 6.18. Before that
+ * the signal is blocked around the write and taken back. GORO_DEBUG=nonowait=1 acts as if
+ * the kernel had neither RWF_NOWAIT for pipes nor RWF_NOSIGNAL.
  *
  * preadv2 and pwritev2 may be missing (an emulator) or denied (a container, a filter that
- * the program installs when it runs). Both flags go with them, and readv and writev do the
- * rest. EPERM may also be what the file itself has to say, and is then what those say, too.
+ * the program installs when it runs). Then readv and writev do without both flags. EPERM
+ * may also come from the file itself; then those return it, too.
  */
 #define _GNU_SOURCE
-#include "io.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,11 +41,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "debug.h"
-#include "file.h"
-#include "os.h"
-#include "rt.h"
-#include "sys.h"
+#include "base/debug.h"
+#include "io/batch.h"
+#include "io/file.h"
+#include "base/os.h"
+#include "sched/rt.h"
+#include "base/sys.h"
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x8
@@ -56,7 +57,7 @@
 
 /* ------------------------------------------------------------------- the loop */
 
-static char order;	/* for the tools */
+static char order;	/* what TSan orders the two ends of a transfer by */
 
 static ssize_t try_transfer(struct io *io);
 
@@ -65,7 +66,11 @@ static bool may_signal(int fd)
 	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
-#define OFFER_MAX (64 << 10)
+/* The largest buffer offered to another thread: many such reads fit into a cache. */
+#define OFFER_MAX (16 << 10)
+/* The largest write that is gathered: beyond it the way into the kernel matters
+ * little. */
+#define BATCH_BYTES_MAX 2048
 
 static ssize_t try_once(struct io *io, io_try *try)
 {
@@ -79,44 +84,44 @@ static ssize_t try_once(struct io *io, io_try *try)
 	return r;
 }
 
-/* Put off, to be sent with others'. -EAGAIN: it is to be tried. */
-static ssize_t post(struct io *io)
+/* Whether another thread may make the call while this goroutine waits. */
+static bool may_offer(const struct io *io, size_t most)
+{
+	const struct fd *f = io->use.f;
+
+	return io->plain && !io->dont_wait && io->iov->iov_len <= most &&
+	       load_relaxed(&f->own) && load_relaxed(&f->kind) == FD_SOCKET;
+}
+
+/* Has the P send it, if it does that now. -EAGAIN: to be tried here. */
+static ssize_t send_later(struct io *io)
 {
 	struct fd *f = io->use.f;
 	ssize_t r;
 
-	if (io->iov->iov_len > POST_BYTES_MAX || io->dont_wait || !load_relaxed(&f->own) ||
-	    load_relaxed(&f->kind) != FD_SOCKET || may_signal(f->number))
+	if (!may_offer(io, BATCH_BYTES_MAX) || may_signal(f->number))
 		return -EAGAIN;
 	tool_sent(&order);
-	r = fd_post(f, io->iov->iov_base, io->iov->iov_len, io->flags);
+	r = batch_send(f, io->iov->iov_base, io->iov->iov_len, io->flags);
 	tool_received(&order);
 	return r;
 }
 
-/* The first try: it may be left out. */
+/* The first try, which may be left to the P. */
 static ssize_t first_try(struct io *io, io_try *try)
 {
 	struct fd *f = io->use.f;
 	ssize_t r;
 
-	if (io->posts && (r = post(io)) != -EAGAIN)
-		return r;
-	io->use.guessed = io->way == FD_READ && !io->dont_wait && fd_guess(f);
-	if (io->use.guessed)
+	if (io->way == FD_WRITE)
+		return (r = send_later(io)) != -EAGAIN ? r : try_once(io, try);
+	if (may_offer(io, OFFER_MAX) && batch_guess(f)) {
+		io->use.guessed = true;
 		return -EAGAIN;
+	}
 	r = try_once(io, try);
-	if (io->way == FD_READ)
-		io->use.guessed = fd_tried(f, r != -EAGAIN) && !io->dont_wait;
+	io->use.guessed = batch_tried(f, r != -EAGAIN) && may_offer(io, OFFER_MAX);
 	return r;
-}
-
-/* What a try would do may be done for us while we wait. */
-static bool may_offer(const struct io *io, io_try *try)
-{
-	return try == try_transfer && io->way == FD_READ && io->iov_n == 1 &&
-	       io->iov->iov_len <= OFFER_MAX && load_relaxed(&io->use.f->own) &&
-	       load_relaxed(&io->use.f->kind) == FD_SOCKET;
 }
 
 ssize_t io_repeat(struct io *io, io_try *try)
@@ -133,13 +138,14 @@ ssize_t io_repeat(struct io *io, io_try *try)
 		r = first ? first_try(io, try) : try_once(io, try);
 		if (likely(r != -EAGAIN) || io->dont_wait)
 			return r;
-		io->use.offer = may_offer(io, try) ? io->iov : NULL;
+		io->use.offer = io->way == FD_READ && may_offer(io, OFFER_MAX) ? io->iov : NULL;
 		r = fd_wait(&io->use, io->way, seq);
 		io->use.guessed = false;
 		if (unlikely(r < 0))
 			return r;
 		if (io->use.done) {
-			io->use.done = false;	/* the next wait need not park */
+			io->use.done = false;	/* for the next wait, which may not
+						 * park */
 			tool_received(&order);
 			return io->use.result;
 		}
@@ -159,13 +165,14 @@ ssize_t io_call(int fd, struct io *io, io_try *try)
 
 /* -------------------------------------------------------------------- SIGPIPE */
 
-/* The system call with flags, not the file, is what is wanting. */
+/* Whether the system call with flags is missing or denied, rather than the file at
+ * fault. */
 static bool is_missing(long r)
 {
 	return r == -ENOSYS || r == -EPERM;
 }
 
-/* Of RWF_NOSIGNAL; atomic. */
+/* What is known of RWF_NOSIGNAL; atomic. */
 static uint8_t nosignal;
 enum { NOSIGNAL_UNKNOWN, NOSIGNAL_NO, NOSIGNAL_YES };
 
@@ -187,7 +194,7 @@ static bool nosignal_works(void)
 	return load_relaxed(&nosignal) == NOSIGNAL_YES;
 }
 
-/* flags: RWF_. Without any it needs no pwritev2. */
+/* flags: RWF_; without any, writev, as pwritev2 may be missing. */
 static long loud_write(int fd, const struct iovec *iov, int n, int flags)
 {
 	return flags ? sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags) : sys3(SYS_writev, fd, iov, n);
@@ -218,10 +225,11 @@ static long quiet_write(int fd, const struct iovec *iov, int n, int flags)
 		return masked_write(fd, iov, n, flags);
 	r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
 	if (unlikely(is_missing(r))) {
-		store_relaxed(&nosignal, NOSIGNAL_UNKNOWN);	/* a pipe will tell */
+		store_relaxed(&nosignal, NOSIGNAL_UNKNOWN);	/* the next write asks
+								 * again */
 		return masked_write(fd, iov, n, flags);
 	}
-	/* An eventfd, say: it takes no flags, and raises no signal. */
+	/* an eventfd, say, takes no flags and raises no signal */
 	return r == -EOPNOTSUPP && !flags ? loud_write(fd, iov, n, 0) : r;
 }
 
@@ -261,7 +269,7 @@ static long file_transfer(const struct io *io)
 
 	return file_run(f, &(struct file_op){
 		.what = io->way == FD_READ ? FILE_READ : FILE_WRITE, .fd = f->number,
-		.iov = io->iov, .iov_n = io->iov_n, .deadline = deadline_of(f, io->way) });
+		.iov = io->iov, .iov_n = io->iov_n, .off = -1, .deadline = deadline_of(f, io->way) });
 }
 
 /* poll(2) without waiting: the events, or -errno. */
@@ -276,9 +284,9 @@ static int poll_now(int fd, int events)
 	return p.revents & POLLNVAL ? -EBADF : p.revents;
 }
 
-/* So many bytes, if they have to be written at once or not at all, fit into what poll
- * says is ready; of more, only so many are written, as a write that blocks cannot be
- * ended by a close or a deadline. */
+/* If poll says ready, PIPE_BUF bytes fit. A write of at most that must not be divided. Of
+ * a longer one only that much is written, as neither a close nor a deadline can end a
+ * blocked write. */
 static long capped_write(int fd, const struct iovec *iov, int n)
 {
 	struct iovec first;
@@ -307,7 +315,8 @@ static long blocking_transfer(const struct io *io, struct fd_more *more)
 	return r;
 }
 
-/* What is not open this way is never ready; reading and writing would say why. */
+/* A file that is not open for this way is never ready; -EBADF says why, as read and write
+ * would. */
 static long why_not_ready(int fd, enum fd_way way)
 {
 	long flags = sys3(SYS_fcntl, fd, F_GETFL, 0);
@@ -317,7 +326,7 @@ static long why_not_ready(int fd, enum fd_way way)
 	return (flags & O_ACCMODE) == (way == FD_READ ? O_WRONLY : O_RDONLY) ? -EBADF : -EAGAIN;
 }
 
-/* One at a time, so that what is ready is not taken by another in between. */
+/* One goroutine at a time, so that no other takes what is ready in between. */
 static long poll_first_transfer(const struct io *io)
 {
 	struct fd *f = io->use.f;
@@ -371,7 +380,7 @@ static ssize_t try_transfer(struct io *io)
 
 void io_iov_from(struct io *io, const struct iovec *iov, int n, size_t at, struct iovec *first)
 {
-	while (n > 0 && at >= iov->iov_len) {
+	while (n > 1 && at >= iov->iov_len) {
 		at -= iov->iov_len;
 		iov++;
 		n--;
@@ -399,10 +408,8 @@ ssize_t io_iov_total(const struct iovec *iov, size_t n)
 	return (ssize_t)total;
 }
 
-/* Until all is transferred, or the end of the file, or an error: how many, or the
- * error if it came first. full: the error in any case. */
-static ssize_t transfer_all(int fd, struct io *io, const struct iovec *iov, int n, size_t total,
-                            bool full)
+ssize_t io_call_all(int fd, struct io *io, io_try *try, const struct iovec *iov, int n,
+                    size_t total, bool full)
 {
 	struct iovec first;
 	ssize_t r = fd_enter(&io->use, fd);
@@ -412,7 +419,7 @@ static ssize_t transfer_all(int fd, struct io *io, const struct iovec *iov, int 
 		return r;
 	do {
 		io_iov_from(io, iov, n, done, &first);
-		r = io_repeat(io, try_transfer);
+		r = io_repeat(io, try);
 		if (r > 0)
 			done += (size_t)r;
 	} while (r > 0 && done < total);
@@ -423,9 +430,9 @@ static ssize_t transfer_all(int fd, struct io *io, const struct iovec *iov, int 
 ssize_t goro_read(int fd, void *buf, size_t n)
 {
 	struct iovec iov = { buf, n };
-	struct io io = { .way = FD_READ, .iov = &iov, .iov_n = 1 };
+	struct io io = { .way = FD_READ, .iov = &iov, .iov_n = 1, .plain = true };
 
-	if (unlikely(n == 0))	/* which never waits */
+	if (unlikely(n == 0))	/* a read of no bytes never waits */
 		return sys3(SYS_read, fd, buf, 0);
 	return io_call(fd, &io, try_transfer);
 }
@@ -440,36 +447,37 @@ ssize_t goro_readv(int fd, const struct iovec *iov, int n)
 	return io_call(fd, &io, try_transfer);
 }
 
-ssize_t goro_write(int fd, const void *buf, size_t n)
-{
-	struct iovec iov = { (void *)(uintptr_t)buf, n };
-	struct io io = { .way = FD_WRITE, .posts = true };
-
-	return transfer_all(fd, &io, &iov, 1, n, false);
-}
-
 ssize_t goro_writev(int fd, const struct iovec *iov, int n)
 {
 	struct io io = { .way = FD_WRITE };
 	ssize_t total = io_iov_total(iov, (size_t)n);
 
-	return total < 0 ? total : transfer_all(fd, &io, iov, n, (size_t)total, false);
+	if (total < 0)
+		return total;
+	return io_call_all(fd, &io, try_transfer, iov, n, (size_t)total, false);
+}
+
+static ssize_t transfer_all(int fd, enum fd_way way, const void *buf, size_t n, bool full)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
+	struct io io = { .way = way, .plain = true };
+
+	return io_call_all(fd, &io, try_transfer, &iov, 1, n, full);
+}
+
+ssize_t goro_write(int fd, const void *buf, size_t n)
+{
+	return transfer_all(fd, FD_WRITE, buf, n, false);
 }
 
 ssize_t goro_read_full(int fd, void *buf, size_t n)
 {
-	struct iovec iov = { buf, n };
-	struct io io = { .way = FD_READ };
-
-	return n == 0 ? 0 : transfer_all(fd, &io, &iov, 1, n, true);
+	return n == 0 ? 0 : transfer_all(fd, FD_READ, buf, n, true);
 }
 
 ssize_t goro_write_full(int fd, const void *buf, size_t n)
 {
-	struct iovec iov = { (void *)(uintptr_t)buf, n };
-	struct io io = { .way = FD_WRITE, .posts = true };
-
-	return n == 0 ? 0 : transfer_all(fd, &io, &iov, 1, n, true);
+	return n == 0 ? 0 : transfer_all(fd, FD_WRITE, buf, n, true);
 }
 
 /* -------------------------------------------------------------------- files */
@@ -493,7 +501,7 @@ static ssize_t file_call(int fd, struct file_op *op, enum fd_way way)
 
 ssize_t goro_pread(int fd, void *buf, size_t n, off_t off)
 {
-	struct file_op op = { .what = FILE_PREAD, .iov = &(struct iovec){ buf, n }, .iov_n = 1,
+	struct file_op op = { .what = FILE_READ, .iov = &(struct iovec){ buf, n }, .iov_n = 1,
 	                      .off = off };
 
 	return off < 0 ? -EINVAL : file_call(fd, &op, FD_READ);
@@ -501,7 +509,7 @@ ssize_t goro_pread(int fd, void *buf, size_t n, off_t off)
 
 ssize_t goro_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
-	struct file_op op = { .what = FILE_PWRITE, .iov_n = 1, .off = off,
+	struct file_op op = { .what = FILE_WRITE, .iov_n = 1, .off = off,
 	                      .iov = &(struct iovec){ (void *)(uintptr_t)buf, n } };
 
 	return off < 0 ? -EINVAL : file_call(fd, &op, FD_WRITE);
@@ -538,7 +546,7 @@ static unsigned what_of(int events)
 {
 	unsigned what = events & POLLOUT ? NETPOLL_WRITE : 0;
 
-	/* Errors and hang-ups are always waited for, and reported both ways. */
+	/* errors and hang-ups are always waited for, and reported both ways */
 	return what == 0 || events & (POLLIN | POLLPRI | POLLRDHUP) ? what | NETPOLL_READ : what;
 }
 

@@ -1,27 +1,28 @@
 /*
  * net.c - goro_listen and goro_dial: net.Listen and net.Dial.
  *
- * All here is made of goro's public calls and runs as user code. Options are set
- * as Go sets them:
+ * All of it is made of goro's public calls and runs as user code. Options are set as Go
+ * sets them:
  *
- *	tcp           TCP_NODELAY; keep-alive, a probe after 15 s and every 15 s,
- *	              9 of them. On a listener too: connections inherit them.
+ *	tcp           TCP_NODELAY; keep-alive, a probe after TCP_KEEPALIVE_S and each time
+ *	              again, TCP_KEEPALIVE_PROBES of them. On a listener too, from which
+ *	              connections inherit them.
  *	tcp listener  SO_REUSEADDR; the longest backlog that the system allows
  *	udp           SO_BROADCAST
  *	IPv6          IPV6_V6ONLY on "tcp6" and "udp6", off otherwise
  *	all           CLOEXEC
  *
- * A listener without a host, or on 0.0.0.0 or ::, takes both IPv4 and IPv6 where
- * the system can do that with one socket.
+ * A listener without a host, or on 0.0.0.0 or ::, takes both IPv4 and IPv6 where the
+ * system can do that with one socket.
  *
  * Several addresses
  *
- * They are tried in turn, in the order that the resolver gave (RFC 6724), each for
- * its share of the time that is left, but for 2 s at least if so much is left. If
- * there are both kinds, those of the kind of the first are tried, and 300 ms later,
- * or when they have failed, the others beside them (RFC 6555, "happy eyeballs");
- * who connects first wins and the other one gives up. If all fail, the error is
- * that of the first address.
+ * They are tried in turn, in the order that the resolver gave (RFC 6724), each for its
+ * share of the time left, but for DIAL_SHARE_MIN_NS at least if that much is left. With
+ * both kinds of addresses, those of the first one's kind are tried, and DIAL_FALLBACK_NS
+ * later, or when they have failed, the others beside them (RFC 6555, "happy eyeballs").
+ * The first to connect wins and the other one gives up. If all fail, the error is that of
+ * the first address.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,9 +33,19 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "resolve.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "io/resolve.h"
+
+/* Go's figures: the least share of an address; how long the second kind of addresses
+ * waits for the first. */
+#define DIAL_SHARE_MIN_NS (2 * 1000000000LL)
+#define DIAL_FALLBACK_NS  300000000
+
+/* Go's figures: unused connections get a probe after this long, and again, and end after
+ * this many without an answer. */
+#define TCP_KEEPALIVE_S      15
+#define TCP_KEEPALIVE_PROBES 9
 
 static const struct network {
 	const char *name;
@@ -62,7 +73,7 @@ static const struct network *network_of(const char *name)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* The longest name there is, and some. */
+/* More than the longest name. */
 #define HOST_BYTES 1024
 #define SERVICE_BYTES 64
 
@@ -118,7 +129,7 @@ static bool is_multicast(const union net_addr *a)
 	return IN6_IS_ADDR_MULTICAST(&a->v6.sin6_addr);
 }
 
-/* The addresses of "host:port"; any is the host for one without. */
+/* The addresses of "host:port"; any is the host where there is none. */
 static int addresses(const struct network *net, const char *address, const char *any,
                      int64_t deadline, struct net_addrs **out)
 {
@@ -127,7 +138,7 @@ static int addresses(const struct network *net, const char *address, const char 
 
 	if (!address)
 		return -EINVAL;
-	hp = malloc(sizeof *hp);	/* it would be much for a small stack */
+	hp = malloc(sizeof *hp);	/* too large for a small stack */
 	if (!hp)
 		return -ENOMEM;
 	r = split(address, hp);
@@ -138,7 +149,7 @@ static int addresses(const struct network *net, const char *address, const char 
 	return r;
 }
 
-/* A path; with a leading @ a name that is none; "" for the system to choose one. */
+/* A path; with a leading @ an abstract name; "": the system chooses one. */
 static int unix_address(const char *path, struct sockaddr_un *sa, socklen_t *len)
 {
 	size_t n = path ? strlen(path) : 0;
@@ -152,7 +163,7 @@ static int unix_address(const char *path, struct sockaddr_un *sa, socklen_t *len
 		sa->sun_path[0] = '\0';
 	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
 	if (n > 0 && path[0] != '@')
-		++*len;		/* the end of a path counts */
+		++*len;		/* the terminating zero of a path counts */
 	return 0;
 }
 
@@ -277,7 +288,7 @@ int goro_listen(const char *network, const char *address)
 
 /* ---------------------------------------------------- one address, or in turn */
 
-/* An attempt that another may end: see cancel. */
+/* An attempt that another goroutine may end: see cancel. */
 struct attempt {
 	goro_mutex lock;
 	int fd;			/* -1: none */
@@ -298,7 +309,7 @@ static bool attempt_set(struct attempt *t, int fd)
 	return go_on;
 }
 
-/* Under the lock the descriptor is not closed. */
+/* The attempt does not close its descriptor while the lock is held. */
 static void cancel(struct attempt *t)
 {
 	goro_mutex_lock(&t->lock);
@@ -325,8 +336,8 @@ static int connect_socket(int fd, const struct sockaddr *sa, socklen_t len, int6
 	return fd;
 }
 
-/* TCP lets a socket that looks for a listener on a port of this machine happen to be
- * given that port, and meet itself. */
+/* A socket that connects to a port of this machine may be given that very port for its
+ * own, and connect to itself. */
 static bool met_itself(int fd)
 {
 	union net_addr here, there;
@@ -349,7 +360,7 @@ static int dial_one(const struct network *net, const union net_addr *a, int64_t 
 			return fd;
 		fd = connect_socket(fd, &a->any, addr_len(a), deadline, t);
 		if (fd == -EADDRNOTAVAIL)
-			continue;	/* out of ports, for the moment */
+			continue;	/* no port is free at the moment */
 		if (fd < 0 || net->type != SOCK_STREAM || !met_itself(fd))
 			return fd;
 		goro_close(fd);
@@ -357,7 +368,7 @@ static int dial_one(const struct network *net, const union net_addr *a, int64_t 
 	return -ECONNREFUSED;
 }
 
-/* An equal share of the time that is left, if that is not too little to connect. */
+/* An equal share of the time left, but enough to connect. */
 static int64_t share(int64_t deadline, size_t addresses_left)
 {
 	int64_t now = goro_now(), left = deadline - now, part = left / (int64_t)addresses_left;
@@ -390,12 +401,12 @@ static int dial_in_turn(const struct network *net, const union net_addr *a, size
 
 /* --------------------------------------------------- two kinds of addresses */
 
-/* Of the dialer and its racers; the last one frees it. */
+/* Shared by the dialer and its racers; the last of them frees it. */
 struct race {
 	uint32_t refs;
 	const struct network *net;
 	int64_t deadline;
-	goro_chan *results;		/* of struct result, with room for all */
+	goro_chan *results;		/* of struct result, with room for both */
 	struct attempt attempt[2];
 	size_t first[2], n[2];		/* each racer's part of the addresses */
 	struct net_addrs *addrs;
@@ -408,7 +419,7 @@ struct result {
 
 static void race_unref(struct race *r)
 {
-	/* acqrel: whoever frees has seen what the others did; pairs with itself */
+	/* acqrel: the last one has seen what the others did; pairs with itself */
 	if (fetch_add_acqrel(&r->refs, (uint32_t)-1) != 1)
 		return;
 	goro_chan_unref(r->results);
@@ -416,7 +427,7 @@ static void race_unref(struct race *r)
 	free(r);
 }
 
-/* A result that comes when the race is over is nobody's. */
+/* Closes a connection that comes when the race is over. */
 static void racer(struct race *r, int i)
 {
 	struct attempt *t = &r->attempt[i];
@@ -470,7 +481,8 @@ static int race_run(struct race *r)
 	return error[0];
 }
 
-/* The first addresses are of one kind, the rest of the other. */
+/* Moves the addresses of the first one's kind to the front, in order. How many they
+ * are. */
 static size_t sort_by_kind(struct net_addrs *addrs)
 {
 	size_t same = 0;

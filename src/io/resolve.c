@@ -1,25 +1,23 @@
 /*
- * resolve.c - names to addresses, without holding anybody up.
+ * resolve.c - names to addresses; no other goroutine waits meanwhile.
  *
- * Addresses in digits, and the ports that everybody knows, are read here. For
- * anything else there is getaddrinfo, which blocks in the kernel, for seconds if a
- * name server does not answer, and loads modules that take as much stack as they
- * like. So it runs on plain threads with stacks of the usual size, of which there
- * are as many as there are lookups under way, up to LOOKUPS_MAX; further lookups
- * wait in line. A thread that has nothing to do waits for the next lookup for a
- * while, in a receive, where the deadlock check knows it for a sleeper, and ends.
+ * Addresses in digits and well-known ports are read here. Everything else takes
+ * getaddrinfo. It blocks in the kernel, for seconds if a name server does not answer, and
+ * loads modules that use any amount of stack. So it runs on plain threads with stacks of
+ * the usual size, one for each lookup under way, up to LOOKUPS_MAX. Further lookups wait
+ * in line. An idle thread waits for the next lookup for LOOKUP_IDLE_NS, in a receive,
+ * where the deadlock check takes it for a sleeper, and then ends.
  *
- * A caller whose deadline comes first leaves; the lookup goes on and its result is
- * dropped. So what they share is counted, and the thread, not the caller, gives
- * back the place in line.
+ * A caller whose deadline comes first leaves. The lookup goes on and its result is
+ * dropped. So what they share is counted, and the thread, not the caller, gives back the
+ * place in line.
  *
- * Rejected: getaddrinfo on the goroutine's own thread and stack in an announced
- * call (a stack of 16 KiB would overflow, and a deadline could not end it); a
- * resolver of our own (what a name means is the system's to say: nsswitch.conf,
- * mDNS, a directory of users).
+ * Rejected: getaddrinfo on the goroutine's own thread and stack in an announced call (a
+ * stack of 16 KiB would overflow, and a deadline could not end it); a resolver of goro's
+ * own (the system decides what a name means: nsswitch.conf, mDNS, a directory of users).
  */
 #define _GNU_SOURCE
-#include "resolve.h"
+#include "io/resolve.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,9 +29,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "fault.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "base/os.h"
+
+/* Lookups at a time, Go's number: enough that name servers which do not answer do not
+ * hold up the others, and threads that any system can bear. */
+#define LOOKUPS_MAX    500
+/* An idle lookup thread ends after this long. */
+#define LOOKUP_IDLE_NS (5 * 1000000000LL)
 
 /* ------------------------------------------------------------- in digits */
 
@@ -68,7 +72,7 @@ static bool parse_address(const char *host, union net_addr *a)
 	return parse_v6(host, &a->v6);
 }
 
-/* 0 to 65535; -1: not a number; -EINVAL: one too large. "" is 0. */
+/* 0 to 65535, "" is 0; -1: not a number; -EINVAL: too large. */
 static int parse_port(const char *s)
 {
 	int n = 0;
@@ -83,7 +87,7 @@ static int parse_port(const char *s)
 	return n;
 }
 
-/* Those of Go's list, for systems without /etc/services; -1: not one of them. */
+/* Go's list, for systems without /etc/services; -1: not in it. */
 static int known_port(const char *service, int type)
 {
 	static const struct { const char *name; int port; } known[] = {
@@ -116,7 +120,7 @@ struct lookup {
 	int family, type;
 	int error;			/* 0, or why there is no result */
 	struct net_addrs *result;
-	goro_chan *done;		/* closed when it is */
+	goro_chan *done;		/* closed when the lookup is over */
 	const char *service;		/* behind host; NULL: none */
 	char host[];
 };
@@ -126,7 +130,7 @@ static goro_chan *idle;			/* lookups for threads that wait here */
 
 static void lookup_unref(struct lookup *l)
 {
-	/* acqrel: whoever frees has seen what the other did; pairs with itself */
+	/* acqrel: the last one has seen what the other did; pairs with itself */
 	if (fetch_add_acqrel(&l->refs, (uint32_t)-1) != 1)
 		return;
 	free(l->result);
@@ -164,7 +168,7 @@ static struct net_addrs *addrs_of(const struct addrinfo *list)
 
 static void look_up(struct lookup *l)
 {
-	/* Of one type, so that each address is there once, and the service is one of its own. */
+	/* With one type each address is there once, and the service has one meaning. */
 	struct addrinfo hints = { .ai_family = l->family, .ai_socktype = l->type };
 	struct addrinfo *list = NULL;
 	int r = getaddrinfo(l->host, l->service, &hints, &list);
@@ -201,15 +205,14 @@ static void init(void *arg)
 	idle = goro_chan_of(struct lookup *, 0);
 }
 
-/* Signals are for the program's own threads. */
+/* The thread blocks all signals: they are for the program's own threads. */
 static int thread_start(struct lookup *l)
 {
 	sigset_t all, old;
 	pthread_t thread;
 	int error;
 
-	sigfillset(&all);
-	fault_unmask(&all);
+	os_all_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&thread, NULL, lookup_thread, l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -219,7 +222,7 @@ static int thread_start(struct lookup *l)
 	return 0;
 }
 
-/* The lookup is given to a thread, with a reference. */
+/* Gives the lookup to a thread, with a reference. */
 static int hand_over(struct lookup *l, int64_t deadline)
 {
 	int r = goro_sema_acquire(&places, 1, deadline);

@@ -1,25 +1,25 @@
 /*
  * signal.c - signals as values on channels, as Go's os/signal.
  *
- * A subscription is a channel and a set of signals. While any wants a signal, its
- * handler is ours: it counts the signal as pending and wakes the messenger, a
- * thread that is made with the first subscription, and which sends the signal's
- * number on the channels of all who want it. A channel without room misses it:
- * nobody is waited for.
+ * A subscription is a channel and a set of signals. While any subscription wants a
+ * signal, its handler is ours: it counts the signal as pending and wakes the messenger.
+ * The messenger is a thread, made with the first subscription, which sends the signal's
+ * number on the channels of all that want it. A channel without room misses the signal:
+ * the messenger never waits.
  *
- * The messenger is no M with a P, so that it works when every P is busy; nor is
- * it a stranger to the deadlock check, which counts it (signal_threads). While a
- * signal is subscribed to there is no deadlock: it may come any time.
+ * The messenger is no M with a P, so that it works when every P is busy. The deadlock
+ * check counts it as a thread (DEADLOCK_WITNESS). While a signal is subscribed to there
+ * is no deadlock: the signal may come any time.
  *
- * The messenger blocks all signals but those that are wanted. These it takes
- * itself, if every other thread has them blocked, as where a program blocks a
- * signal before it starts anything else and means to have it waited for.
+ * The messenger blocks all signals but those that are wanted. These it takes itself if
+ * every other thread blocks them, as in a program that blocks a signal before it starts
+ * anything else and means to wait for it.
  *
  * Stopping
  *
- * A signal that comes while the last subscription to it is stopped is either
- * delivered before the stop returns, or does what it would have done without any
- * subscription (such as to end the process); it is not lost in between.
+ * A signal that comes while the last subscription to it is stopped is either delivered
+ * before the stop returns, or does what it would have done without any subscription (such
+ * as to end the process). It is not lost in between.
  *
  *	handler                         stop
  *	handlers++                      wanted &= ~signal
@@ -28,39 +28,44 @@
  *	 no: send it again              deliver what is pending
  *	handlers--                      take the channel off the list
  *
- * Both sides store before they load, sequentially consistently. A handler that
- * finds its signal not wanted any more has been overtaken by a stop, whose thread
- * takes no signals meanwhile; so when the signal comes again it meets the action
- * of before, or soon will.
+ * Both sides store before they load, sequentially consistently. A handler that finds its
+ * signal not wanted any more was overtaken by a stop, whose thread takes no signals
+ * meanwhile. So when the signal comes again it meets the old action, or soon will.
  *
  * Signals of our own
  *
- * The signals that are faults unless somebody sent them have handlers of the
- * runtime's. Ours goes in front of those, and faults go straight through. Of
- * SIG_PREEMPT, and of SIGPROF once there was a CPU profile, the handler stays that of
- * preempt.c and profile_cpu.c, who ask here for those that are not their own.
+ * The runtime has handlers for the signals that are faults unless a process sent them.
+ * Ours goes in front of those, and faults go straight through. SIG_PREEMPT, and SIGPROF
+ * once there was a CPU profile, keep the handlers of preempt.c and profile_cpu.c, which
+ * ask here about signals that are not their own.
  *
- * Why counts: kernels merge signals of the same number that are pending, and Go
- * merges more of them. With counts none is merged here, and those for which the
- * kernel promises not to (the real-time ones) all arrive. The order of different
- * signals is not kept, as in Go.
+ * Why counts: the kernel merges pending signals of the same number, and Go merges more of
+ * them. With counts none is merged here, and all real-time signals arrive, which the
+ * kernel does not merge. The order of different signals is not kept, as in Go.
  *
- * Rejected: signalfd, or sigwait in the messenger. Both need the signals blocked
- * in all threads, those of the program's libraries too, and children would be
- * started with them blocked.
+ * Rejected: signalfd, or sigwait in the messenger. Both need the signals blocked in all
+ * threads, also in those of the program's libraries, and children would be started with
+ * them blocked.
  */
 #define _GNU_SOURCE
-#include "signal_notify.h"
+#include "io/signal_notify.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "chan.h"
-#include "fault.h"
-#include "os.h"
-#include "runtime.h"
-#include "sigchain.h"
+#include "sync/chan.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "preempt/preempt.h"
+#include "sched/alone.h"
+#include "sched/deadlock.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
+#include "preempt/sigchain.h"
+
+/* Signals that a channel of goro_signal_notify holds: each number twice. */
+#define SIGNAL_CHAN_CAP 128
 
 #define SIGNALS 64		/* 1 to 64, as the kernel counts them */
 #define BIT(sig) (UINT64_C(1) << ((sig) - 1))
@@ -76,34 +81,33 @@ struct subscription {
 
 typedef void action_fn(int, siginfo_t *, void *);
 
-/* One notify or stop at a time; guards what is only theirs. */
+/* Held by a notify or a stop; guards the following. */
 static goro_mutex one_at_a_time;
-static uint32_t subscribers[SIGNALS + 1];
-static struct os_action before[SIGNALS + 1];	/* what the program had */
-static uint64_t shared = BIT(SIG_PREEMPT);	/* handled by others, who ask here */
+static struct os_action before[SIGNALS + 1];	/* the program's actions */
+static uint64_t shared = BIT(SIG_PREEMPT);	/* handled by others, which ask here */
 
-/* The messenger, and who reads its list: under the lock. */
+/* Guards the list of subscriptions against the messenger. */
 static struct lock lock = LOCK_INIT(RANK_SIGNAL);
 static struct subscription *subscriptions;
 
-/* Atomic: the handlers'. */
+/* Atomic, for the handlers. */
 static uint64_t wanted;			/* the signals with subscribers */
-static uint32_t handlers;		/* that may yet make one pending */
+static uint32_t handlers;		/* handlers that may yet make a signal pending */
 static uint32_t pending[SIGNALS + 1];
-static action_fn *in_front_of[SIGNALS + 1];	/* of faults */
+static action_fn *in_front_of[SIGNALS + 1];	/* the runtime's handlers of faults */
 
 /* The messenger's. */
 static struct note messenger_note;
 static uint32_t messengers;		/* 1 once it runs */
-static uint64_t takes;			/* the signals that it does not block .. */
-static uint32_t takes_asked, takes_done;	/* .. and how often that was changed */
+static uint64_t takes;			/* the signals that it does not block */
+static uint32_t takes_asked, takes_done;	/* changes of takes */
 
-int signal_threads(void)
+static int signal_threads(void)
 {
 	return (int)load_relaxed(&messengers);
 }
 
-bool signal_expected(void)
+static bool signal_expected(void)
 {
 	return load_relaxed(&wanted) != 0;
 }
@@ -116,29 +120,35 @@ TOOL_RACY static bool is_fault(int sig)
 	return false;
 }
 
-/* libc's own have numbers between the two kinds. */
+/* libc's own signals lie between the standard and the real-time ones. */
 static bool is_the_programs(int sig)
 {
 	return sig < 32 || sig >= SIGRTMIN;
 }
 
-bool signal_may_be_awaited(void)
+/* Whether the program has a handler of its own for any signal that may come from outside:
+ * any but the faults. Makes some 60 system calls. */
+static bool signal_may_be_awaited(void)
 {
 	for (int sig = 1; sig <= SIGNALS; sig++)
-		if (is_the_programs(sig) && !is_fault(sig) && !fault_is_ours(sig) &&
-		    sigchain_program_handles(sig))
+		if (is_the_programs(sig) && !is_fault(sig) && sigchain_program_handles(sig))
 			return true;
 	return false;
 }
+
+DEADLOCK_WITNESS(signals, .threads = signal_threads, .expects = signal_expected,
+                 .may_expect = signal_may_be_awaited);
 
 /* ------------------------------------------------------------- the handler */
 
 /* TOOL_RACY: it may interrupt TSan itself. */
 
-TOOL_RACY bool signal_take(int sig)
+/* In a handler: makes the signal pending; false: it is not wanted. */
+TOOL_RACY static bool signal_take(int sig, const siginfo_t *info)
 {
 	bool yes;
 
+	(void)info;
 	fetch_add_seqcst(&handlers, 1);
 	yes = load_seqcst(&wanted) & BIT(sig);
 	if (yes)
@@ -148,6 +158,7 @@ TOOL_RACY bool signal_take(int sig)
 		note_wake(&messenger_note);
 	return yes;
 }
+PREEMPT_GUEST(signals, .takes = signal_take, .order = GUEST_SIGNALS);
 
 TOOL_RACY static void pass_fault(int sig, siginfo_t *info, void *uc)
 {
@@ -156,25 +167,26 @@ TOOL_RACY static void pass_fault(int sig, siginfo_t *info, void *uc)
 	if (next)
 		next(sig, info, uc);
 	else
-		os_action_set(sig, &(struct os_action){ .fn = SIG_DFL });	/* faults again */
+		os_action_set(sig, &(struct os_action){ .fn = SIG_DFL });
 }
 
 TOOL_RACY static void on_signal(int sig, siginfo_t *info, void *uc)
 {
 	if (is_fault(sig) && info->si_code > 0)
 		pass_fault(sig, info, uc);
-	else if (!signal_take(sig))
+	else if (!signal_take(sig, info))
 		os_tgkill(os_tid(), sig);	/* blocked until we return */
 }
 
 /* ------------------------------------------------------------ the messenger */
 
-/* Lock held, as long as the subscription is on the list; a channel that the
- * program has closed takes no more. */
+/* Sends, unless the program has closed the channel. Lock held: so the subscription is
+ * still on the list. */
 static void send_to(struct m *mp, goro_chan *c, int sig)
 {
 	struct g *peer = NULL;
 
+	check(lock_is_held(&lock));
 	lock_acquire(&c->lock);
 	if (!c->closed)
 		chan_send_now(c, &sig, &peer);
@@ -201,8 +213,7 @@ static void take_asked(void)
 	uint64_t set = load_relaxed(&takes);
 	sigset_t mask;
 
-	sigfillset(&mask);
-	fault_unmask(&mask);
+	os_all_signals(&mask);
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (set & BIT(sig))
 			sigdelset(&mask, sig);
@@ -217,6 +228,7 @@ static void *messenger_thread(void *arg)
 	struct m *mp = foreign_attach(M_STACK_BYTES);
 
 	(void)arg;
+	alone_end(mp);
 	os_thread_name("goro-signal");
 	for (;;) {
 		if (load_relaxed(&takes_asked) != takes_done)
@@ -227,7 +239,7 @@ static void *messenger_thread(void *arg)
 	return NULL;
 }
 
-/* The messenger takes these signals from now on, and no others. */
+/* Makes the messenger take these signals and no others. Waits until it does. */
 static void messenger_takes(uint64_t set)
 {
 	uint32_t asked = takes_asked + 1, done;
@@ -247,8 +259,7 @@ static void block_all(sigset_t *old)
 {
 	sigset_t all;
 
-	sigfillset(&all);
-	fault_unmask(&all);
+	os_all_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
@@ -258,15 +269,16 @@ static bool messenger_start(void)
 		return true;
 	if (m_thread_make_quiet(messenger_thread, NULL) != 0)
 		return false;
-	/* Counted when it is there: until then one thread too many is seen, and
-	 * nothing is said of deadlocks. */
+	/* Counted once it exists: until then the deadlock check sees one thread too many,
+	 * and reports nothing. */
 	store_relaxed(&messengers, 1);
 	return true;
 }
 
 /* ---------------------------------------------------------------- handling */
 
-/* A fault inside a handler must come, not wait. */
+/* Installs our handler, which blocks no fault: a fault inside a handler must come at
+ * once. */
 static void install(int sig)
 {
 	uint64_t except = 0;
@@ -284,35 +296,33 @@ static void install(int sig)
 	os_action_install(sig, on_signal, except);
 }
 
-/* Adds the signals of set that nobody else wants to those that come to us. */
+/* Adds set to the wanted signals. */
 static void want(uint64_t set)
 {
 	uint64_t all = load_relaxed(&wanted) | set, news = all & ~load_relaxed(&wanted);
 
 	store_seqcst(&wanted, all);
-	for (int sig = 1; sig <= SIGNALS; sig++) {
-		if (set & BIT(sig))
-			subscribers[sig]++;
+	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (news & BIT(sig))
 			install(sig);
-	}
 	if (news)
 		messenger_takes(all);
 }
 
-/* The reverse. The messenger first: a signal that all others have blocked stays
- * so. Then, taking no signals here, the rest: see "Stopping". */
-static void unwant(uint64_t set)
+/* The reverse of want: only what the others want is left. First for the messenger, so
+ * that a signal which all other threads block stays blocked. Then, with signals blocked
+ * here, for the handlers: see "Stopping". */
+static void unwant(const struct subscription *stopped)
 {
-	uint64_t last = 0, left;
+	uint64_t last, left = 0;
 	sigset_t old;
 
-	for (int sig = 1; sig <= SIGNALS; sig++)
-		if ((set & BIT(sig)) && --subscribers[sig] == 0)
-			last |= BIT(sig);
+	for (const struct subscription *s = subscriptions; s; s = s->next)
+		if (s != stopped)
+			left |= s->set;
+	last = load_relaxed(&wanted) & ~left;
 	if (!last)
 		return;
-	left = load_relaxed(&wanted) & ~last;
 	messenger_takes(left);
 	block_all(&old);
 	store_seqcst(&wanted, left);
@@ -322,7 +332,8 @@ static void unwant(uint64_t set)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void signal_forked(void)
+/* A child has no messenger: signals do what they did before they were subscribed to. */
+static void signal_forked(void)
 {
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (wanted & BIT(sig) & ~shared)
@@ -330,15 +341,17 @@ void signal_forked(void)
 	store_relaxed(&wanted, 0);
 }
 
+HOOK(at_forked, FORKED_OTHER, signal_forked);
+
 void signal_share(int sig, void (*take_over)(const struct os_action *program))
 {
 	goro_mutex_lock(&one_at_a_time);
-	take_over(subscribers[sig] && !(shared & BIT(sig)) ? &before[sig] : NULL);
+	take_over(wanted & BIT(sig) && !(shared & BIT(sig)) ? &before[sig] : NULL);
 	shared |= BIT(sig);
 	goro_mutex_unlock(&one_at_a_time);
 }
 
-/* Those of the signals that can be had: not SIGKILL, SIGSTOP and libc's own. */
+/* The signals that can be subscribed to: not SIGKILL, SIGSTOP and libc's own. */
 static uint64_t possible_set(const int *signals, size_t n)
 {
 	uint64_t all = 0, set = 0;
@@ -384,14 +397,14 @@ goro_chan *goro_signal_notify(const int *signals, size_t n)
 
 static struct subscription *find(const goro_chan *c)
 {
-	struct subscription *s = subscriptions;	/* changed one at a time */
+	struct subscription *s = subscriptions;	/* changed under one_at_a_time */
 
 	while (s && s->chan != c)
 		s = s->next;
 	return s;
 }
 
-/* What is pending is delivered, then s is taken off the list. */
+/* Delivers what is pending, then takes s off the list. */
 static void end(struct subscription *s)
 {
 	struct subscription **at = &subscriptions;
@@ -416,7 +429,7 @@ void goro_signal_stop(goro_chan *c)
 	goro_mutex_lock(&one_at_a_time);
 	s = find(c);
 	if (s) {
-		unwant(s->set);
+		unwant(s);
 		end(s);
 	}
 	goro_mutex_unlock(&one_at_a_time);

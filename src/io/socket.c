@@ -1,11 +1,11 @@
 /*
  * socket.c - the calls that only sockets have.
  *
- * As in io.c, each is tried with MSG_DONTWAIT and repeated when the poller says so.
- * accept and connect have no such flag: they need O_NONBLOCK, which the sockets that
- * our own calls make have. On one that the program made, accept sets it for good (who
- * shares a listening socket has to expect that a connection is gone already) and
- * connect for the moment of the call.
+ * As in io.c, each call is tried with MSG_DONTWAIT and repeated when the poller reports
+ * an event. accept and connect have no such flag: they need O_NONBLOCK, which the sockets
+ * have that goro's calls make. On a socket that the program made, accept sets it for
+ * good, as a program that shares a listening socket must expect that a connection is gone
+ * already; connect sets it for the duration of the call.
  *
  * What goro_socket and goro_accept make is also closed on exec, as in Go.
  */
@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "io.h"
-#include "os.h"
-#include "rt.h"
-#include "sys.h"
+#include "io/io.h"
+#include "base/os.h"
+#include "sched/rt.h"
+#include "base/sys.h"
 
 int goro_socket(int domain, int type, int protocol)
 {
@@ -29,7 +29,7 @@ int goro_socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* Whether O_NONBLOCK was set already, or -errno. */
+/* 1: O_NONBLOCK was set already; 0: it is set now; or -errno. */
 static int set_nonblock(int fd)
 {
 	long flags = sys3(SYS_fcntl, fd, F_GETFL, 0);
@@ -51,7 +51,8 @@ static ssize_t try_accept(struct io *io)
 	do
 		r = syscall_raw(SYS_accept4, fd, (long)io->addr, (long)io->addr_len,
 		                SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
-	while (r == -ECONNABORTED);	/* it is gone already: the next */
+	while (r == -ECONNABORTED);	/* that connection is gone already: the next
+					 * one */
 	return r;
 }
 
@@ -84,7 +85,7 @@ static bool is_connected(int fd)
 	return sys3(SYS_getpeername, fd, &peer, &len) == 0;
 }
 
-/* The connection is being made: is it, by now? */
+/* Whether a connection that was begun is made by now. */
 static ssize_t try_connected(struct io *io)
 {
 	int fd = io->use.f->number;
@@ -108,8 +109,8 @@ static int connect_nonblock(int fd, const struct sockaddr *addr, socklen_t len, 
 	return (int)r;
 }
 
-/* A local socket whose queue is full says EAGAIN, and no event says when it no longer
- * is: one asks again after a while. */
+/* A local socket whose queue is full says EAGAIN, and no event says when it has room. So
+ * connect is tried again after a pause. */
 #define FULL_FIRST_NS (GORO_MILLISECOND / 4)
 #define FULL_MAX_NS   (16 * GORO_MILLISECOND)
 
@@ -172,9 +173,19 @@ static ssize_t try_recvmsg(struct io *io)
 	return sys3(SYS_recvmsg, io->use.f->number, io->msg, io->flags | MSG_DONTWAIT);
 }
 
+/* Control data goes with the first bytes only. */
 static ssize_t try_sendmsg(struct io *io)
 {
-	return sys3(SYS_sendmsg, io->use.f->number, io->msg, io->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	static struct msghdr rest;
+	struct msghdr msg = *io->msg;
+	long r;
+
+	msg.msg_iov = (struct iovec *)(uintptr_t)io->iov;
+	msg.msg_iovlen = (size_t)io->iov_n;
+	r = sys3(SYS_sendmsg, io->use.f->number, &msg, io->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (r > 0)
+		io->msg = &rest;
+	return r;
 }
 
 /* The queue of errors is never waited for. */
@@ -191,38 +202,19 @@ static bool is_stream(int fd)
 	return sys5(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
 }
 
-/* With MSG_WAITALL the rest is waited for as well; not to be had with MSG_PEEK, which
- * would find the same again, and not from goro_recvmsg. */
-static ssize_t recv_all(struct io *io, char *buf, size_t n)
-{
-	size_t done = 0;
-	ssize_t r;
-
-	do {
-		io->iov = &(struct iovec){ buf + done, n - done };
-		r = io_repeat(io, try_recvfrom);
-		if (r > 0)
-			done += (size_t)r;
-	} while (r > 0 && done < n);
-	return r < 0 && done == 0 ? r : (ssize_t)done;
-}
-
 ssize_t goro_recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *addr,
                       socklen_t *len)
 {
 	struct iovec iov = { buf, n };
 	struct io io = { .way = FD_READ, .flags = flags, .dont_wait = never_waits(flags),
-	                 .iov = &iov, .addr = addr, .addr_len = len };
-	ssize_t r;
+	                 .iov = &iov, .iov_n = 1, .addr = addr, .addr_len = len,
+	                 .plain = !addr && flags == 0 && n > 0 };
 
-	if (!(flags & MSG_WAITALL) || flags & MSG_PEEK || io.dont_wait || n == 0 || !is_stream(fd))
-		return io_call(fd, &io, try_recvfrom);
-	r = fd_enter(&io.use, fd);
-	if (r < 0)
-		return r;
-	r = recv_all(&io, buf, n);
-	fd_leave(&io.use);
-	return r;
+	/* MSG_WAITALL: waits for the rest, too. Not with MSG_PEEK, which would find the
+	 * same bytes again, and not for goro_recvmsg. */
+	if (flags & MSG_WAITALL && !(flags & MSG_PEEK) && !io.dont_wait && n > 0 && is_stream(fd))
+		return io_call_all(fd, &io, try_recvfrom, &iov, 1, n, false);
+	return io_call(fd, &io, try_recvfrom);
 }
 
 ssize_t goro_recv(int fd, void *buf, size_t n, int flags)
@@ -230,32 +222,20 @@ ssize_t goro_recv(int fd, void *buf, size_t n, int flags)
 	return goro_recvfrom(fd, buf, n, flags, NULL, NULL);
 }
 
-/* With these it can be put off as well as a write. */
-#define POST_FLAGS (MSG_NOSIGNAL | MSG_EOR)
+/* With these flags another thread may make the call, as it may a write. */
+#define SEND_FLAGS (MSG_NOSIGNAL | MSG_EOR)
 
-/* A datagram goes out whole; of a stream the rest follows, as from a blocking call. */
+/* A datagram is sent whole. The rest of a stream's bytes follows, as from a blocking
+ * call. */
 ssize_t goro_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
                     socklen_t len)
 {
 	struct io io = { .way = FD_WRITE, .flags = flags, .dont_wait = never_waits(flags),
 	                 .addr = (void *)(uintptr_t)addr, .addr_len = &len,
-	                 .posts = !addr && !(flags & ~POST_FLAGS) };
-	const char *from = buf;
-	size_t done = 0;
-	ssize_t r = fd_enter(&io.use, fd);
+	                 .plain = !addr && !(flags & ~SEND_FLAGS) };
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
 
-	if (r < 0)
-		return r;
-	do {
-		struct iovec iov = { (void *)(uintptr_t)(from + done), n - done };
-
-		io.iov = &iov;
-		r = io_repeat(&io, try_sendto);
-		if (r > 0)
-			done += (size_t)r;
-	} while (r > 0 && done < n);
-	fd_leave(&io.use);
-	return r < 0 && done == 0 ? r : (ssize_t)done;
+	return io_call_all(fd, &io, try_sendto, &iov, 1, n, false);
 }
 
 ssize_t goro_send(int fd, const void *buf, size_t n, int flags)
@@ -271,33 +251,14 @@ ssize_t goro_recvmsg(int fd, struct msghdr *msg, int flags)
 	return io_call(fd, &io, try_recvmsg);
 }
 
-/* What goes with the bytes goes with the first of them. */
-static ssize_t sendmsg_rest(struct io *io, const struct msghdr *msg, size_t total)
-{
-	struct msghdr rest = { .msg_iov = NULL };
-	size_t done = 0;
-	struct iovec first;
-	ssize_t r;
-
-	while ((r = io_repeat(io, try_sendmsg)) > 0 && (done += (size_t)r) < total) {
-		io_iov_from(io, msg->msg_iov, (int)msg->msg_iovlen, done, &first);
-		rest.msg_iov = (struct iovec *)(uintptr_t)io->iov;
-		rest.msg_iovlen = (size_t)io->iov_n;
-		io->msg = &rest;
-	}
-	return r < 0 && done == 0 ? r : (ssize_t)done;
-}
-
 ssize_t goro_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct io io = { .way = FD_WRITE, .flags = flags, .dont_wait = never_waits(flags),
 	                 .msg = (struct msghdr *)(uintptr_t)msg };
 	ssize_t total = io_iov_total(msg->msg_iov, msg->msg_iovlen);
-	ssize_t r = total < 0 ? total : fd_enter(&io.use, fd);
 
-	if (r < 0)
-		return r;
-	r = sendmsg_rest(&io, msg, (size_t)total);
-	fd_leave(&io.use);
-	return r;
+	if (total < 0)
+		return total;
+	return io_call_all(fd, &io, try_sendmsg, msg->msg_iov, (int)msg->msg_iovlen,
+	                   (size_t)total, false);
 }

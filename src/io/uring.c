@@ -1,54 +1,52 @@
 /*
  * uring.c - operations on files by io_uring.
  *
- * What the page cache does not have is asked for here, when there are many who ask
- * (file.c): the goroutine parks, no thread waits, and the disk sees as many requests at
- * once as there are goroutines.
+ * What the page cache does not have is read or written here, if many goroutines wait for
+ * it (file.c): the goroutine parks, no thread waits, and the disk sees as many requests
+ * at once as there are goroutines.
  *
  * One ring, polled by a thread of the kernel's (SQPOLL)
  *
  * The kernel completes a buffered read in the context of the thread that submitted it,
- * which it interrupts for that: a system call that the thread has blocked in by then,
- * on behalf of another goroutine, may fail with EINTR (epoll_wait does). No call of
- * the program's may, because of us. The remedies that leave the thread alone
- * (COOP_TASKRUN, DEFER_TASKRUN) make the completion wait for it instead. With SQPOLL
- * the submitting thread is the kernel's own, and nobody is disturbed. It takes what it
- * finds in the ring in batches; while it is awake, submitting is a few stores and no
- * system call. It sleeps after URING_IDLE_MS without work, and is woken by a call. The
- * price: a hundred goroutines that read take 20 to 40 us a read on two CPUs, and 13 if
- * each thread submits for itself; by blocking calls it is 50.
+ * and interrupts that thread. A system call that the thread has blocked in by then, for
+ * another goroutine, may fail with EINTR (epoll_wait does). No call of the program may
+ * fail because of goro. The flags that leave the thread alone (COOP_TASKRUN,
+ * DEFER_TASKRUN) make the completion wait for it instead. With SQPOLL the submitting
+ * thread is the kernel's own, and no thread is disturbed. It takes what it finds in the
+ * ring in batches. While it is awake, submitting takes a few stores and no system call.
+ * It sleeps after URING_IDLE_MS without work, and a call wakes it. The price: a read
+ * among a hundred takes up to three times as long as if each thread submitted for itself,
+ * and still less than by blocking calls.
  *
  * "A thread that cannot be woken": the program may install a seccomp filter at any time
  * that denies that call. Then what the kernel's thread has not taken is taken back, to be
  * done in another way, and the ring is used no more.
  *
- * One ring is enough: only what has to wait for a disk comes here, and its lock is
- * held for 20 ns. Ring and thread are made by the first operation.
+ * One ring is enough: only what has to wait for a disk comes here, and its lock is held
+ * for 20 ns. The first operation makes ring and thread.
  *
  * Completions
  *
  * The ring's descriptor is in the poller, which calls uring_event. The queue of
- * completions holds as many as there may be operations under way; more are refused
- * (-EBUSY), so that it never overflows.
+ * completions holds as many as operations may be under way. More are refused (-EBUSY), so
+ * it never overflows.
  *
- * An operation's buffers belong to the kernel until it is over, and they may lie on
- * the goroutine's stack. So nobody comes back early: a deadline (which the kernel
- * minds itself, IORING_OP_LINK_TIMEOUT) and a close ask for cancellation, and the
- * goroutine waits for the end like any other. What a disk has begun to do is not
- * cancelled; what waits in line is.
+ * An operation's buffers belong to the kernel until it is over, and they may lie on the
+ * goroutine's stack. So no goroutine returns early: a deadline (IORING_OP_LINK_TIMEOUT,
+ * which the kernel watches) and a close cancel the operation, and the goroutine waits for
+ * its end like any other. What waits in line is cancelled; what a disk has begun is not.
  *
- * A cancellation by descriptor may come late and meet another file's operations, if
- * the number was used again; these end with -ECANCELED for no reason, and file.c does
- * them again.
+ * A cancellation by descriptor may come late and meet another file's operations, if the
+ * number was used again. These end with -ECANCELED for no reason, and file.c does them
+ * again.
  *
- * Without liburing: the library is to link with libc alone, and the three system
- * calls and the two queues are all that is needed of it.
- *
- * Rejected: a ring a P, submitting for itself (see above); IOSQE_ASYNC, which completes
- * without disturbing anybody but has a thread of the kernel's wait for each request.
+ * Rejected: liburing, as the library is to link with libc alone, and three system calls
+ * and two queues are all that is needed of it; a ring for each P, submitting for itself
+ * (see above); IOSQE_ASYNC, which completes without disturbing a thread but has a kernel
+ * thread wait for each request.
  */
 #define _GNU_SOURCE
-#include "uring.h"
+#include "io/uring.h"
 
 #include <errno.h>
 #include <goro.h>
@@ -56,14 +54,24 @@
 #include <linux/time_types.h>
 #include <sys/syscall.h>
 
-#include "debug.h"
-#include "fd.h"
-#include "netpoll.h"
-#include "os.h"
-#include "own_fd.h"
-#include "runtime.h"
-#include "syscall_raw.h"
-#include "uring_queues.h"
+#include "base/debug.h"
+#include "io/fd.h"
+#include "io/file.h"
+#include "sched/netpoll.h"
+#include "base/os.h"
+#include "base/own_fd.h"
+#include "sched/deadlock.h"
+#include "sched/runtime.h"
+#include "base/syscall_raw.h"
+#include "base/throw.h"
+#include "platform/uring_queues.h"
+
+/* Operations that may wait for the kernel to take them, and that may be under way. Powers
+ * of two; 20 KiB and 64 KiB of memory. */
+#define URING_SQ_ENTRIES 256
+#define URING_CQ_ENTRIES 4096
+/* The kernel's thread sleeps after this long without work. */
+#define URING_IDLE_MS    1
 
 #ifndef IORING_ASYNC_CANCEL_ALL
 #define IORING_ASYNC_CANCEL_ALL (1U << 0)
@@ -73,15 +81,16 @@
 /* SQPOLL on any descriptor; positions of files; no completion dropped. 5.11. */
 #define FEATURES (IORING_FEAT_SQPOLL_NONFIXED | IORING_FEAT_RW_CUR_POS | IORING_FEAT_NODROP)
 
-/* That many refusals that may pass (EINTR, EAGAIN, EBUSY) are taken for one that stays. */
+/* After this many EINTR, EAGAIN or EBUSY the kernel is taken to refuse for good. */
 #define WAKE_TRIES 100
 
 enum { RING_NEW, RING_ON, RING_OFF };
 
 static struct {
-	struct lock lock;	/* of both queues */
+	struct lock lock;	/* guards both queues */
 	uint32_t state;		/* RING_; atomic */
-	bool made;		/* there is one, with a thread of the kernel's; atomic */
+	bool made;		/* the ring is there, with a thread of the kernel's;
+				 * atomic */
 	struct uring_queues q;
 	uint32_t in_flight;	/* under lock */
 } ring = { .lock = LOCK_INIT(RANK_URING) };
@@ -109,7 +118,7 @@ static int ring_open(void)
 	return r;
 }
 
-/* It may be had another time. */
+/* Whether a later try may succeed. */
 static bool is_passing(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN ||
@@ -134,6 +143,8 @@ int uring_threads(void)
 	return load_relaxed(&ring.made);
 }
 
+DEADLOCK_WITNESS(uring, .threads = uring_threads);
+
 bool uring_works(void)
 {
 	struct m *mp = rt_enter();
@@ -148,16 +159,17 @@ bool uring_works(void)
 
 /* --------------------------------------------------------------- submitting */
 
-/* Lock held. Room for n entries and their completions. */
+/* Whether n entries and their completions have room. Lock held. */
 static bool room_for(uint32_t n)
 {
 	/* acquire: the kernel has read the entries; pairs with its release */
 	uint32_t used = *ring.q.sq_tail - load_acquire(ring.q.sq_head);
 
+	check(lock_is_held(&ring.lock));
 	return used + n <= ring.q.sq_entries && ring.in_flight + n <= ring.q.cq_entries;
 }
 
-/* Lock held. The i-th entry from the tail, zeroed. */
+/* The i-th entry from the tail, zeroed. Lock held. */
 static struct io_uring_sqe *entry(uint32_t i)
 {
 	struct io_uring_sqe *e = &ring.q.sqes[(*ring.q.sq_tail + i) & ring.q.sq_mask];
@@ -166,7 +178,7 @@ static struct io_uring_sqe *entry(uint32_t i)
 	return e;
 }
 
-/* The kernel's thread sleeps. */
+/* Whether the kernel's thread sleeps. */
 static bool is_asleep(void)
 {
 	return load_relaxed(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
@@ -190,12 +202,13 @@ static bool wake_thread(void)
 
 static void give_up(struct m *mp);
 
-/* Lock held; releases it. n entries are whole. The kernel's thread sets the flag and
- * then looks at the tail once more; we store the tail and then look at the flag. */
+/* Publishes n entries. The kernel's thread sets its flag and then reads the tail once
+ * more; we store the tail and then read the flag. Lock held; releases it. */
 static void publish_unlock(struct m *mp, uint32_t n)
 {
 	bool asleep;
 
+	check(lock_is_held(&ring.lock) && ring.state == RING_ON && room_for(n));
 	ring.in_flight += n;
 	/* release: the entries; pairs with the kernel's acquire */
 	store_release(ring.q.sq_tail, *ring.q.sq_tail + n);
@@ -206,13 +219,13 @@ static void publish_unlock(struct m *mp, uint32_t n)
 		give_up(mp);
 }
 
-static void fill(struct io_uring_sqe *e, const struct uring_op *op, struct g *gp)
+static void fill(struct io_uring_sqe *e, const struct file_op *op, struct g *gp)
 {
-	bool read = op->what == URING_READ;
+	bool read = op->what == FILE_READ;
 
 	e->fd = op->fd;
 	e->user_data = (uintptr_t)gp;
-	if (op->what == URING_FSYNC) {
+	if (op->what == FILE_FSYNC) {
 		e->opcode = IORING_OP_FSYNC;
 		return;
 	}
@@ -228,7 +241,7 @@ static void fill(struct io_uring_sqe *e, const struct uring_op *op, struct g *gp
 	}
 }
 
-/* Completes after the entry before it, or cancels that when the time has come. */
+/* Completes after the entry before it, or cancels that one at the time. */
 static void fill_timeout(struct io_uring_sqe *e, const struct __kernel_timespec *at)
 {
 	e->opcode = IORING_OP_LINK_TIMEOUT;
@@ -240,18 +253,10 @@ static void fill_timeout(struct io_uring_sqe *e, const struct __kernel_timespec 
 static void commit(struct m *mp, struct g *gp)
 {
 	(void)gp;
-	publish_unlock(mp, (uint32_t)(uintptr_t)mp->after_arg);
+	publish_unlock(mp, (uint32_t)(uintptr_t)mp->after.arg);
 }
 
-static void count_io(struct m *mp, bool over)
-{
-	if (mp->p)
-		count_up(over ? &mp->p->count.io_returns : &mp->p->count.io_parks, 1);
-	else
-		fetch_add_seqcst(over ? &sched.io_returns : &sched.io_parks, 1);
-}
-
-ssize_t uring_run(const struct uring_op *op)
+ssize_t uring_run(const struct file_op *op)
 {
 	struct __kernel_timespec at = { op->deadline / 1000000000, op->deadline % 1000000000 };
 	uint32_t n = op->deadline == GORO_FOREVER ? 1 : 2;
@@ -275,10 +280,10 @@ ssize_t uring_run(const struct uring_op *op)
 		e->flags = IOSQE_IO_LINK;
 		fill_timeout(entry(1), &at);
 	}
-	count_io(mp, false);
+	fd_count_wait(mp, false);
 	mp = park(mp, commit, (void *)(uintptr_t)n, WAIT_IO);
-	count_io(mp, true);
-	r = mp->curg->waiter.index;
+	fd_count_wait(mp, true);
+	r = mp->curg->io.result;
 	rt_exit_free(mp);
 	return r;
 }
@@ -307,8 +312,8 @@ void uring_cancel(int fd)
 /* ------------------------------------------- a thread that cannot be woken
  *
  * The kernel's thread may still wake by itself at any time, when something that it has
- * taken is over, and it may be reading the tail or an entry. So neither is changed. Its
- * slot in the queue is made void, in one store, and the kernel drops what is void:
+ * taken is over, and may be reading the tail or an entry. So neither is changed. The
+ * entry's slot in the queue is made void by one store. The kernel drops what is void:
  *
  *	take_back                       the kernel's thread
  *	the slot void                   NEED_WAKEUP off
@@ -317,18 +322,18 @@ void uring_cancel(int fd)
  *	  head not past the slot?       head++
  *	yes: it is ours
  *
- * If not, the thread is awake or has been, and goes through all that is in the queue;
- * whether it has dropped the entry or taken it is seen by the number of those dropped. */
+ * If not, the thread is awake or was, and goes through the whole queue. The number of
+ * dropped entries tells whether it dropped this one or took it. */
 
-/* Lock held. Whether the entry at that place of the queue is ours again. voids: so many
- * were made void with this one, since *sq_dropped was at_first. */
+/* Whether the entry at that place of the queue is ours again. voids: entries made void,
+ * with this one, since *sq_dropped was at_first. Lock held. */
 static bool take_back(uint32_t at, uint32_t voids, uint32_t at_first)
 {
-	/* relaxed: nobody else writes to it */
+	/* relaxed: no other thread writes to it */
 	store_relaxed(&ring.q.entry_of[at & ring.q.sq_mask], UINT32_MAX);
 	fence_seqcst();
 	for (int i = 0;; os_relax(i++)) {
-		/* acquire: it slept before the head was as we see it below */
+		/* acquire: it slept before the head was as read below */
 		bool asleep = load_acquire(ring.q.sq_flags) & IORING_SQ_NEED_WAKEUP;
 
 		/* acquire: what was dropped; pairs with the kernel's release */
@@ -339,7 +344,7 @@ static bool take_back(uint32_t at, uint32_t voids, uint32_t at_first)
 	}
 }
 
-/* Lock held. Who waits for what the kernel has not taken is on the list after it. */
+/* Goroutines whose operations the kernel has not taken go on the list. Lock held. */
 static void take_all_back(struct ready_list *list)
 {
 	uint32_t first = load_relaxed(ring.q.sq_dropped), voids = 0;
@@ -354,7 +359,7 @@ static void take_all_back(struct ready_list *list)
 		voids++;
 		ring.in_flight--;
 		if (gp) {
-			gp->waiter.index = -ENOSYS;
+			gp->io.result = -ENOSYS;
 			ready_list_put(list, gp);
 		}
 	}
@@ -364,7 +369,8 @@ static void give_up_to(struct ready_list *list)
 {
 	lock_acquire(&ring.lock);
 	if (ring.state == RING_ON) {
-		store_relaxed(&ring.state, RING_OFF);	/* nothing is published from here on */
+		store_relaxed(&ring.state, RING_OFF);	/* nothing is published any
+							 * more */
 		take_all_back(list);
 	}
 	lock_release(&ring.lock);
@@ -375,17 +381,17 @@ static void give_up(struct m *mp)
 	struct ready_list list = { NULL, NULL };
 
 	give_up_to(&list);
-	fd_ready_all(mp, &list);
+	ready_list_all(mp, &list);
 }
 
 /* -------------------------------------------------------------- completions */
 
-/* How long to wait for what is under way in a ring whose descriptor is closed: the mappings
- * keep it. */
+/* How long to wait for what is under way in a ring whose descriptor is closed. The
+ * mappings keep the ring. */
 #define LAST_LOOKS   50000
 #define LAST_LOOK_NS 100000
 
-/* The ring is used no more. Nobody says when something is done there, so we look. */
+/* The ring is used no more, and the poller does not report it, so it is polled here. */
 static void await_last(struct ready_list *list)
 {
 	for (int i = 0; i < LAST_LOOKS; i++) {
@@ -419,27 +425,28 @@ void uring_watch_again(struct ready_list *list)
 	}
 }
 
-/* Timeouts and cancellations have no goroutine. The lock is also what orders us after
- * the commit of who submitted: a completion may be faster than that. */
+/* Timeouts and cancellations have no goroutine. The lock also orders this after the
+ * submitter's commit: a completion may be faster. */
 void uring_event(struct ready_list *list)
 {
 	uint32_t head;
 
 	lock_acquire(&ring.lock);
 	head = *ring.q.cq_head;
-	/* acquire: the completions; pairs with the kernel's release. After the last
-	 * look another one makes another event. */
+	/* acquire: the completions; pairs with the kernel's release. One that comes after
+	 * this look makes another event. */
 	while (head != load_acquire(ring.q.cq_tail)) {
 		const struct io_uring_cqe *c = &ring.q.cqes[head & ring.q.cq_mask];
 		struct g *gp = (struct g *)(uintptr_t)c->user_data;
 
 		if (gp) {
-			gp->waiter.index = c->res;
+			gp->io.result = c->res;
 			ready_list_put(list, gp);
 		}
 		head++;
+		check(ring.in_flight > 0);
 		ring.in_flight--;
-		/* release: we have read it; pairs with the kernel's acquire */
+		/* release: the entry is read; pairs with the kernel's acquire */
 		store_release(ring.q.cq_head, head);
 	}
 	lock_release(&ring.lock);

@@ -7,39 +7,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
+struct file_op;
 struct ready_list;
 
-enum uring_what { URING_READ, URING_WRITE, URING_FSYNC };
+/* Parks until the operation is over. Its result, or -errno. -ECANCELED: it did not
+ * happen, or only in part: the deadline has passed, uring_cancel was called, or neither.
+ * -ENOSYS: to be done in another way, always; -EBUSY: this time. In user code. */
+ssize_t uring_run(const struct file_op *op);
 
-struct uring_op {
-	enum uring_what what;
-	int fd;
-	const struct iovec *iov;	/* valid until the operation is over */
-	int iov_n;
-	off_t off;			/* -1: at the file's position */
-	int64_t deadline;		/* a time, or GORO_FOREVER */
-};
-
-/* Parks until the operation is over. Its result, or -errno. -ECANCELED: the deadline
- * has passed, somebody called uring_cancel, or neither: it did not happen, or not
- * all of it. -ENOSYS, -EBUSY: to be done in another way, now or always. In user code. */
-ssize_t uring_run(const struct uring_op *op);
-
-/* Operations on fd that are under way need not be finished. */
+/* Cancels what waits in line on fd. In user code. */
 void uring_cancel(int fd);
 
-/* The poller is another one, or the program has closed the ring: it is watched again, or given
- * up when what is under way is over; then its goroutines go on the list. */
+/* The poller was made anew, or the program has closed the ring. The ring is watched
+ * again; or else given up when what is under way is over, and its goroutines go on the
+ * list. */
 void uring_watch_again(struct ready_list *list);
 
-/* The poller's: appends to the list those whose operations are over. */
+/* An event of the ring: appends goroutines whose operations are over to the list. */
 void uring_event(struct ready_list *list);
-/* The tag of its events. */
+/* The tag of the ring's events. */
 #define URING_TAG (UINT64_MAX - 1)
 
-int uring_threads(void);	/* of the kernel's in this process, for it: 0 or 1 */
 bool uring_works(void);		/* for tests */
+
+/* The kernel's in this process, for the ring: 0 or 1. */
+int uring_threads(void);
 
 #endif

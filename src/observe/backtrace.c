@@ -1,24 +1,23 @@
 /*
  * backtrace.c - the calls a goroutine is in, wherever it is.
  *
- * At rest: its registers lie on its stack (context.h). Asleep in the kernel:
- * the kernel shows its stack and instruction pointers in /proc, and no signal
- * is sent, so that nothing returns EINTR. Executing elsewhere: its thread gets
- * the preemption signal with a request in its M, walks its own stack in the
- * handler, and says so.
+ * A goroutine at rest has its registers in its context (context.h). Of a thread that
+ * sleeps in the kernel, /proc shows the stack and instruction pointers; no signal is
+ * sent, so that no call returns EINTR. Any other thread gets the preemption signal, with
+ * a request in its M. In the handler it walks its own stack, and sets backtrace.done.
  *
- * Async-signal-safe throughout.
+ * Everything here is async-signal-safe.
  */
-#include "backtrace.h"
+#include "observe/backtrace.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "context_regs.h"
-#include "os.h"
-#include "runtime.h"
-#include "text.h"
+#include "base/os.h"
+#include "base/raw_file.h"
+#include "preempt/preempt.h"
+#include "sched/runtime.h"
+#include "base/text.h"
 
 /* How far below its stack an overflowing goroutine's sp may be: a guard's size. */
 #define OVERFLOW_BYTES (64 << 10)
@@ -31,36 +30,46 @@ static bool inside(uintptr_t sp, const char *lo, const char *hi)
 	return sp >= (uintptr_t)lo && sp < (uintptr_t)hi;
 }
 
+/* The goroutine may have ended since the caller found it, and its G may have another
+ * function. */
+static TOOL_RACY uintptr_t function_of(const struct g *gp)
+{
+	return (uintptr_t)peek(&gp->fn);
+}
+
+uintptr_t backtrace_stack_end(uintptr_t sp, const struct g *gp, const struct m *mp)
+{
+	/* relaxed: the goroutine that backtrace_asleep looks at may have woken and ended
+	 * meanwhile. Its stack stays readable, and the result is not used. */
+	const char *g_hi = gp ? load_relaxed(&gp->stack.hi) : NULL;
+
+	if (gp && inside(sp, load_relaxed(&gp->stack.lo), g_hi))
+		return (uintptr_t)g_hi;
+	if (mp && inside(sp, mp->thread_stack.lo, mp->thread_stack.hi))
+		return (uintptr_t)mp->thread_stack.hi;
+	if (mp && inside(sp, mp->signal_stack.at, (char *)mp->signal_stack.at + mp->signal_stack.bytes))
+		return (uintptr_t)mp->signal_stack.at + mp->signal_stack.bytes;
+	return 0;
+}
+
 void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const struct g *gp,
                     const struct m *mp)
 {
 	uintptr_t sp = regs->reg[UNWIND_SP];
-	uintptr_t lo = sp & ~(uintptr_t)15, hi;
-	bool begins = false;
+	uintptr_t lo = sp & ~(uintptr_t)15, hi = backtrace_stack_end(sp, gp, mp);
+	/* relaxed: as in backtrace_stack_end */
+	const char *g_lo = gp && !gp->is_foreign ? load_relaxed(&gp->stack.lo) : NULL;
+	bool begins = g_lo && inside(sp, g_lo - OVERFLOW_BYTES, load_relaxed(&gp->stack.hi));
 
-	/* relaxed: backtrace_asleep looks at one that may have woken and ended meanwhile. Its
-	 * stack stays readable, and what is found there is not used. */
-	const char *g_lo = gp ? load_relaxed(&gp->stack_lo) : NULL;
-	const char *g_hi = gp ? load_relaxed(&gp->stack_hi) : NULL;
-
-	if (gp && inside(sp, g_lo, g_hi)) {
-		hi = (uintptr_t)g_hi;
-		begins = !gp->is_foreign;
-	} else if (gp && !gp->is_foreign && inside(sp, g_lo - OVERFLOW_BYTES, g_lo)) {
+	if (begins && sp < (uintptr_t)g_lo) {
 		lo = (uintptr_t)g_lo;	/* overflowed: below is the guard */
-		hi = (uintptr_t)g_hi;
-		begins = true;
-	} else if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi)) {
-		hi = (uintptr_t)mp->thread_stack_hi;
-	} else if (mp && inside(sp, mp->signal_stack,
-	                        (char *)mp->signal_stack + mp->signal_stack_bytes)) {
-		hi = (uintptr_t)mp->signal_stack + mp->signal_stack_bytes;
-	} else {	/* a stack of somebody else's making: the page is there */
+		hi = (uintptr_t)load_relaxed(&gp->stack.hi);
+	} else if (hi == 0) {	/* unknown: only the page of sp is sure to exist */
 		hi = (sp | (os_page_bytes - 1)) + 1;
 	}
 	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX - begins);
 	if (begins)
-		bt->pc[bt->n++] = (uintptr_t)gp->fn + 1;
+		bt->pc[bt->n++] = function_of(gp) + 1;
 	bt->from = mp && load_relaxed(&mp->state) == M_RUNTIME ? FRAMES_RUNTIME : FRAMES_USER;
 }
 
@@ -91,86 +100,104 @@ void backtrace_parked(struct backtrace *bt, const struct g *gp)
 
 /* ------------------------------------------------------- another thread's */
 
-/* Parses "NR 0x.. 0x.. ... SP PC\n": the last two words. False: "running". */
-static bool parse_syscall(const char *s, uintptr_t *sp, uintptr_t *pc)
+/* gp's, where its thread mp has these registers. On the scheduler's stack a thread runs
+ * no goroutine: gp is at rest, or about to be. */
+static void backtrace_on(struct backtrace *bt, const struct unwind_regs *regs,
+                         const struct g *gp, const struct m *mp)
 {
-	uintptr_t word[2] = { 0, 0 };
-
-	if (*s == 'r')
-		return false;
-	while (*s) {
-		uintptr_t v = 0;
-
-		while (*s == ' ')
-			s++;
-		if (s[0] == '0' && s[1] == 'x')
-			s += 2;
-		for (; (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f'); s++)
-			v = v * 16 + (uintptr_t)(*s <= '9' ? *s - '0' : *s - 'a' + 10);
-		word[0] = word[1];
-		word[1] = v;
-		if (*s == '\n')
-			break;
-		if (*s && *s != ' ')
-			s++;
-	}
-	*sp = word[0];
-	*pc = word[1];
-	return *sp && *pc;
+	if (gp && !gp->is_foreign &&
+	    inside(regs->reg[UNWIND_SP], mp->thread_stack.lo, mp->thread_stack.hi))
+		backtrace_parked(bt, gp);
+	else
+		backtrace_regs(bt, regs, gp, mp);
 }
 
-/* Where a thread sleeps in the kernel; false if it does not. */
-static bool asleep_at(int tid, struct unwind_regs *regs)
+size_t backtrace_thread_file(int tid, const char *name, char *out, size_t size)
 {
-	char path[64], line[256];
+	char path[64];
 	struct text t = text_make(path, sizeof path);
-	uintptr_t sp, pc;
 	ssize_t n;
 	int fd;
 
 	text_add(&t, "/proc/self/task/");
 	text_add_decimal(&t, (unsigned)tid);
-	text_add(&t, "/syscall");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	text_add(&t, name);
+	fd = raw_open(path);
 	if (fd < 0)
+		return 0;
+	n = raw_read(fd, out, size - 1);
+	raw_close(fd);
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+uintptr_t backtrace_parse_hex(const char **at)
+{
+	uintptr_t v = 0;
+
+	for (;; ++*at) {
+		char c = **at;
+
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uintptr_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			v = v << 4 | (uintptr_t)(c - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+size_t backtrace_syscall_words(const char *line, uintptr_t word[SYSCALL_WORDS])
+{
+	size_t n = 0;
+
+	while (n < SYSCALL_WORDS && (line = strstr(line, "0x"))) {
+		line += 2;
+		word[n++] = backtrace_parse_hex(&line);
+	}
+	return n;
+}
+
+/* Where a thread sleeps in the kernel; false if it does not. */
+static bool asleep_at(int tid, struct unwind_regs *regs)
+{
+	uintptr_t word[SYSCALL_WORDS];
+	char line[256];
+	size_t n;
+
+	if (!backtrace_thread_file(tid, "/syscall", line, sizeof line))
 		return false;
-	n = read(fd, line, sizeof line - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	line[n] = '\0';
-	if (!parse_syscall(line, &sp, &pc))
-		return false;
+	n = backtrace_syscall_words(line, word);
+	if (n < 2 || !word[n - 2] || !word[n - 1])
+		return false;	/* it runs, or has ended */
 	regs->valid = 0;
-	unwind_regs_set(regs, UNWIND_SP, sp);
-	unwind_regs_set(regs, UNWIND_PC, pc);
+	unwind_regs_set(regs, UNWIND_SP, word[n - 2]);
+	unwind_regs_set(regs, UNWIND_PC, word[n - 1]);
 	return true;
 }
 
 bool backtrace_on_signal(struct m *mp, const void *ucontext)
 {
-	/* acquire: the request is whole; pairs with store_release below */
-	struct backtrace *bt = exchange_acqrel(&mp->backtrace_for, NULL);
+	/* acquire: the request is whole; pairs with store_release in backtrace_thread */
+	struct backtrace *bt = mp ? exchange_acqrel(&mp->backtrace.wanted, NULL) : NULL;
 	struct unwind_regs regs;
 
 	if (!bt)
 		return false;
 	unwind_regs_from_ucontext(&regs, ucontext);
-	backtrace_regs(bt, &regs, mp->curg, mp);
+	backtrace_on(bt, &regs, mp->backtrace.of, mp);
 	/* release: bt is filled; pairs with load_acquire in backtrace_thread */
-	store_release(&mp->backtrace_done, 1);
-	return true;
+	store_release(&mp->backtrace.done, 1);
+	return false;
 }
+PREEMPT_GUEST(backtrace, .visits = backtrace_on_signal, .order = GUEST_BACKTRACE);
 
-/* What the kernel says of a thread is of no use where an emulator runs on it, whose
- * stack that is. */
-static bool on_known_stack(const struct unwind_regs *regs, const struct m *mp, const struct g *gp)
+/* The registers of a thread that sleeps in the kernel. Under an emulator the kernel shows
+ * the emulator's stack, which is of no use. */
+static bool asleep_on_known_stack(struct unwind_regs *regs, struct m *mp, const struct g *gp)
 {
-	uintptr_t sp = regs->reg[UNWIND_SP];
-
-	return (gp && inside(sp, load_relaxed(&gp->stack_lo), load_relaxed(&gp->stack_hi))) ||
-	       inside(sp, mp->thread_stack_lo, mp->thread_stack_hi) ||
-	       inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes);
+	return asleep_at(load_relaxed(&mp->tid), regs) &&
+	       backtrace_stack_end(regs->reg[UNWIND_SP], gp, mp) != 0;
 }
 
 void backtrace_asleep(struct backtrace *bt, struct m *mp, const struct g *gp)
@@ -178,11 +205,11 @@ void backtrace_asleep(struct backtrace *bt, struct m *mp, const struct g *gp)
 	struct unwind_regs regs;
 
 	bt->n = 0;
-	if (asleep_at(load_relaxed(&mp->tid), &regs) && on_known_stack(&regs, mp, gp))
+	if (asleep_on_known_stack(&regs, mp, gp))
 		backtrace_regs(bt, &regs, gp, mp);
 }
 
-/* Of one that is stopped in the signal handler: where it was before. False if it is not. */
+/* Where a thread that is stopped in the signal handler was before. False: it is not. */
 static bool backtrace_stopped(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	const void *stopped_at = load_acquire(&mp->stopped_at);
@@ -192,48 +219,50 @@ static bool backtrace_stopped(struct backtrace *bt, struct m *mp, const struct g
 		return false;
 	unwind_regs_from_ucontext(&regs, stopped_at);
 	backtrace_regs(bt, &regs, gp, mp);
-	bt->from = FRAMES_USER;	/* its handler is in the runtime, and it was not */
+	bt->from = FRAMES_USER;	/* its M is in the runtime, but the goroutine was not */
 	return true;
 }
 
 bool backtrace_thread(struct backtrace *bt, struct m *mp, const struct g *gp)
 {
 	struct unwind_regs regs;
-	bool asleep = asleep_at(load_relaxed(&mp->tid), &regs) && on_known_stack(&regs, mp, gp);
+	bool asleep = asleep_on_known_stack(&regs, mp, gp);
 	int64_t end;
 
 	bt->n = 0;
-	/* Read after: it may have been stopped in between, and sleep there. */
+	/* Checked second: the thread may have stopped in between, and sleep there. */
 	if (backtrace_stopped(bt, mp, gp))
 		return true;
 	if (asleep) {
-		backtrace_regs(bt, &regs, gp, mp);
+		backtrace_on(bt, &regs, gp, mp);
 		return true;
 	}
-	store_relaxed(&mp->backtrace_done, 0);
-	store_release(&mp->backtrace_for, bt);
+	mp->backtrace.of = gp;
+	store_relaxed(&mp->backtrace.done, 0);
+	/* release: the request; pairs with exchange_acqrel in backtrace_on_signal */
+	store_release(&mp->backtrace.wanted, bt);
 	os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 	for (end = os_now() + ANSWER_NS; os_now() < end; os_sleep(20000)) {
-		if (load_acquire(&mp->backtrace_done))
+		if (load_acquire(&mp->backtrace.done))
 			return true;
-		/* In the handler all the while, where ours is blocked: no answer until it goes on,
-		 * and that may be after us. */
+		/* Stopped in the handler, where the signal is blocked, the thread answers
+		 * only once it goes on, which may be after us. */
 		if (load_acquire(&mp->stopped_at))
 			break;
-		if (TOOL_TSAN)	/* it may have come to nothing: on_preempt_direct */
+		if (TOOL_TSAN)	/* on_preempt_direct may have ignored the signal */
 			os_signal(load_relaxed(&mp->tid), SIG_PREEMPT);
 	}
-	/* Withdrawn, unless it is being answered just now. */
-	if (exchange_acqrel(&mp->backtrace_for, NULL))
+	/* Withdraws the request, unless the thread is answering it. */
+	if (exchange_acqrel(&mp->backtrace.wanted, NULL))
 		return backtrace_stopped(bt, mp, gp);
-	while (!load_acquire(&mp->backtrace_done))
+	while (!load_acquire(&mp->backtrace.done))
 		os_sleep(20000);
 	return true;
 }
 
 void backtrace_any(struct backtrace *bt, const struct g *gp)
 {
-	/* acquire: its context, if it is at rest; pairs with after_run */
+	/* acquire: gp's context, if gp is at rest; pairs with after_run */
 	struct m *mp = load_acquire(&gp->mp);
 
 	bt->n = 0;
@@ -241,4 +270,7 @@ void backtrace_any(struct backtrace *bt, const struct g *gp)
 		backtrace_parked(bt, gp);
 	else if (mp != m_self())
 		backtrace_thread(bt, mp, gp);
+	/* If gp has left the thread, that walk was not gp's. acquire: as above. */
+	if (mp && !load_acquire(&gp->mp))
+		backtrace_parked(bt, gp);
 }

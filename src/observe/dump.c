@@ -9,29 +9,31 @@
  *
  * Frames of the runtime itself are left out: see frame.h.
  *
- * goro_dump stops the world, notes the frames of every goroutine (addresses
- * only, in memory of the runtime's own), lets the world go on, and prints then.
- * A fatal end cannot wait for anybody: dump_all_unstopped takes what it finds.
+ * goro_dump stops the world, notes every goroutine's frames (addresses only, in mapped
+ * memory), lets the world go on, and then prints. A fatal end cannot wait for other
+ * threads: dump_all_unstopped prints what it finds.
  */
-#include "dump.h"
+#include "observe/dump.h"
 
 #include <goro.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "environment.h"
-#include "frame.h"
-#include "os.h"
-#include "panic.h"
-#include "runtime.h"
-#include "stack.h"
-#include "symbol.h"
-#include "world.h"
+#include "base/environment.h"
+#include "base/hook.h"
+#include "observe/frame.h"
+#include "base/os.h"
+#include "goroutine/panic.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "unwind/symbol.h"
+#include "sched/world.h"
 
 enum dump_level dump_level = DUMP_SINGLE;
 
-void dump_init(void)
+static void dump_init(void)
 {
 	const char *s = environment_get("GORO_TRACEBACK");
 
@@ -43,64 +45,52 @@ void dump_init(void)
 		dump_level = DUMP_ALL;
 }
 
+HOOK(at_start, START_STATE, dump_init);
+
 /* ------------------------------------------------------------------ frames */
 
 static void print_place(struct printer *pr, const struct symbol *sym, uintptr_t pc)
 {
-	print_str(pr, "\n\t");
-	if (sym->file[0]) {
-		print_str(pr, sym->file);
-		print_str(pr, ":");
-		print_int(pr, sym->line);
-	} else {
-		print_str(pr, sym->module[0] ? sym->module : "?");
-	}
-	print_str(pr, " +");
-	print_hex(pr, sym->offset);
-	if (!sym->file[0]) {
-		print_str(pr, " pc=");
-		print_hex(pr, pc);
-	}
-	print_str(pr, "\n");
-}
-
-static void print_function(struct printer *pr, const struct symbol *sym)
-{
-	if (sym->function[0])
-		print_str(pr, sym->function);
+	if (sym->file[0])
+		print_format(pr, "\n\t%s:%d +%#lx\n", sym->file, sym->line, sym->offset);
 	else
-		print_str(pr, "?");
+		print_format(pr, "\n\t%s +%#lx pc=%#lx\n", sym->module[0] ? sym->module : "?",
+		             sym->offset, pc);
 }
 
-/* Of a call, where it returns to is printed. */
+static const char *function_of(const struct symbol *sym)
+{
+	return sym->function[0] ? sym->function : "?";
+}
+
+/* Of a call, prints the offset that it returns to. */
 static void print_frame(struct printer *pr, uintptr_t address, bool exact)
 {
 	struct symbol sym = { .function = "" };
 
 	symbol_find(address, &sym);
-	print_function(pr, &sym);
-	print_str(pr, "(...)");
+	print_format(pr, "%s(...)", function_of(&sym));
 	sym.offset += !exact;
 	print_place(pr, &sym, address + !exact);
 }
 
 /* ------------------------------------------------------------- a goroutine */
 
-/* What is said of a goroutine besides its frames. */
+/* What a dump has of a goroutine besides its frames. */
 struct head {
 	uint64_t id, parent_id;
 	uintptr_t created_at;
 	uint32_t status;	/* enum g_status */
 	uint8_t wait_reason;
 	bool is_main;
-	bool locked;		/* by the program; locked_m may be preempt.c's */
+	bool locked;		/* by the program; preempt.c may set locked_m, too */
 	int64_t wait_since;
 	char name[G_NAME_BYTES];
 };
 
-/* Nothing holds the goroutine: even while the world is stopped one that runs on
- * without its P may just be getting in line for another, or clear its name as it
- * ends. Each of these is right by itself, and the name ends where it should. */
+/* Even with the world stopped, a goroutine that runs on without its P may change: it gets
+ * in line for a P, or clears its name as it ends. Each field is right by itself, and the
+ * name is terminated. */
 static TOOL_RACY void head_of(struct head *h, const struct g *gp)
 {
 	h->id = peek(&gp->id);
@@ -140,22 +130,13 @@ static void print_header(struct printer *pr, const struct head *h)
 {
 	int64_t minutes = minutes_waited(h);
 
-	print_str(pr, "goroutine ");
-	print_int(pr, (int64_t)h->id);
-	print_str(pr, " [");
-	print_str(pr, state_text(h));
-	if (minutes >= 1) {
-		print_str(pr, ", ");
-		print_int(pr, minutes);
-		print_str(pr, " minutes");
-	}
+	print_format(pr, "goroutine %ld [%s", (long)h->id, state_text(h));
+	if (minutes >= 1)
+		print_format(pr, ", %ld minutes", minutes);
 	if (h->locked)
 		print_str(pr, ", locked to thread");
-	if (h->name[0]) {
-		print_str(pr, ", \"");
-		print_str(pr, h->name);
-		print_str(pr, "\"");
-	}
+	if (h->name[0])
+		print_format(pr, ", \"%s\"", h->name);
 	print_str(pr, "]:\n");
 }
 
@@ -166,12 +147,9 @@ static void print_created_by(struct printer *pr, const struct head *h)
 	if (!h->created_at || h->is_main)
 		return;
 	symbol_find(h->created_at - 1, &sym);
-	print_str(pr, "created by ");
-	print_function(pr, &sym);
-	if (h->parent_id) {
-		print_str(pr, " in goroutine ");
-		print_int(pr, (int64_t)h->parent_id);
-	}
+	print_format(pr, "created by %s", function_of(&sym));
+	if (h->parent_id)
+		print_format(pr, " in goroutine %ld", (long)h->parent_id);
 	sym.offset++;
 	print_place(pr, &sym, h->created_at);
 }
@@ -189,7 +167,7 @@ void dump_frames(struct printer *pr, const struct backtrace *bt)
 	print_elided(pr, bt);
 }
 
-/* The innermost is exact only if none inside it was left out. */
+/* The innermost address is exact only if no frame inside it was left out. */
 static void print_program_frames(struct printer *pr, const struct backtrace *bt)
 {
 	uintptr_t address[BACKTRACE_MAX];
@@ -219,7 +197,7 @@ void dump_goroutine(struct printer *pr, const struct g *gp, const struct backtra
 
 /* ----------------------------------------------------------- without a stop */
 
-/* Plain threads, which no stop of the world stops, may just be making one. */
+/* A stop of the world does not stop plain threads: one may be starting gp. */
 static bool is_shown(const void *self, const struct g *gp)
 {
 	/* acquire: pairs with store_release in g_launch */
@@ -256,74 +234,70 @@ void dump_all_unstopped(struct printer *pr, const struct g *self, const struct b
 	print_flush(pr);
 }
 
-void dump_culprit(struct printer *pr, const struct g *gp, const struct backtrace *bt)
+/* Drops the frames inside the call that returns to pc. */
+static void begin_at(struct backtrace *bt, uintptr_t pc)
 {
-	if (dump_level == DUMP_ALL) {
-		dump_all_unstopped(pr, gp, bt);
-	} else if (dump_level != DUMP_NONE) {
-		print_str(pr, "\n");
-		dump_goroutine(pr, gp, bt);
-	}
-	print_flush(pr);
+	size_t i = 0;
+
+	while (i < bt->n && bt->pc[i] != pc)
+		i++;
+	if (i == bt->n)
+		return;
+	bt->n -= i;
+	memmove(bt->pc, bt->pc + i, bt->n * sizeof *bt->pc);
 }
 
-_Noreturn void dump_panic(const struct g *gp)
+static void dump_fatal(enum culprit who, uintptr_t pc)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
+	struct m *mp = m_self();
+	const struct g *gp = mp && (who == CULPRIT_GOROUTINE || who == CULPRIT_PANIC) ? mp->curg : NULL;
 	struct backtrace bt;
 
-	fatal_first_only();
-	panic_print(gp, STDERR_FILENO);
+	if (dump_level == DUMP_NONE)
+		return;
 	backtrace_here(&bt);
-	dump_culprit(&pr, gp, &bt);
-	_exit(2);
+	if (pc) {
+		bt.from = FRAMES_ALL;
+		begin_at(&bt, pc);
+	}
+	if (who == CULPRIT_RUNTIME) {
+		print_str(&pr, "\nruntime stack:\n");
+		dump_frames(&pr, &bt);
+	}
+	if (who != CULPRIT_PANIC || dump_level == DUMP_ALL) {
+		dump_all_unstopped(&pr, gp, &bt);
+	} else {
+		print_str(&pr, "\n");
+		dump_goroutine(&pr, gp, &bt);
+	}
+	print_flush(&pr);
 }
+
+static void fill_fatal_dump(void)
+{
+	fatal_dump = dump_fatal;
+}
+AT_LOAD(fill_fatal_dump);
 
 /* ---------------------------------------------------------------- goro_dump */
 
-/* What is noted of a goroutine while the world is stopped, with as many frames as
- * there are, packed one record after the other in mapped chunks. */
-struct note_chunk {
-	struct note_chunk *next;
-	size_t used, size;
-	char data[];
-};
-
+/* One record after the other: what a dump has of each goroutine. */
 struct noted {
-	size_t bytes;		/* of this record */
 	struct head head;
 	size_t n;
 	enum frames from;
 	uintptr_t pc[];
 };
 
-#define NOTE_CHUNK_BYTES (1 << 20)
-
-static struct noted *note_room(struct dump_list *l, size_t bytes)
+static size_t noted_bytes(size_t n)
 {
-	struct note_chunk *c = l->last;
-	struct noted *r;
-
-	if (!c || c->size - c->used < bytes) {
-		c = os_map(NOTE_CHUNK_BYTES);
-		if (!c)
-			return NULL;
-		c->size = NOTE_CHUNK_BYTES - sizeof *c;
-		if (l->last)
-			l->last->next = c;
-		else
-			l->first = c;
-		l->last = c;
-	}
-	r = (struct noted *)(c->data + c->used);
-	c->used += bytes;
-	r->bytes = bytes;
-	return r;
+	return sizeof(struct noted) + n * sizeof(uintptr_t);
 }
 
 static void note_trace(struct dump_list *l, const struct g *gp, const struct backtrace *bt)
 {
-	struct noted *r = note_room(l, sizeof *r + bt->n * sizeof *r->pc);
+	struct noted *r = chunks_take(&l->noted, noted_bytes(bt->n), SIZE_MAX);
 
 	if (!r)
 		return;
@@ -331,14 +305,6 @@ static void note_trace(struct dump_list *l, const struct g *gp, const struct bac
 	r->n = bt->n;
 	r->from = bt->from;
 	memcpy(r->pc, bt->pc, bt->n * sizeof *r->pc);
-}
-
-void dump_note(struct dump_list *l, const struct g *gp)
-{
-	struct backtrace bt;
-
-	backtrace_any(&bt, gp);
-	note_trace(l, gp, &bt);
 }
 
 struct note_those {
@@ -350,14 +316,18 @@ struct note_those {
 static void note_one(struct g *gp, void *arg)
 {
 	struct note_those *t = arg;
+	struct backtrace bt;
 
-	if (t->is_one(t->arg, gp))
-		dump_note(t->list, gp);
+	if (!t->is_one(t->arg, gp))
+		return;
+	backtrace_any(&bt, gp);
+	note_trace(t->list, gp, &bt);
 }
 
 void dump_note_those(struct dump_list *l, bool (*is_one)(const void *arg, const struct g *gp),
                      const void *arg)
 {
+	check(load_relaxed(&sched.stopping));
 	stack_each(note_one, &(struct note_those){ l, is_one, arg });
 }
 
@@ -366,26 +336,25 @@ void dump_print(struct dump_list *l, FILE *out)
 	struct printer pr = print_to_file(out);
 	struct backtrace bt;
 
-	for (struct note_chunk *c = l->first, *next; c; c = next) {
-		for (size_t at = 0; at < c->used;) {
-			struct noted *r = (struct noted *)(c->data + at);
+	for (struct chunk *c = l->noted.first; c; c = c->next) {
+		for (size_t at = sizeof *c; at < c->used;) {
+			const struct noted *r = (const void *)((const char *)c + at);
 
 			bt.n = r->n;
 			bt.from = r->from;
 			memcpy(bt.pc, r->pc, r->n * sizeof *r->pc);
 			print_goroutine(&pr, &r->head, &bt);
 			print_str(&pr, "\n");
-			at += r->bytes;
+			at += noted_bytes(r->n);
 		}
-		next = c->next;
-		os_unmap(c, NOTE_CHUNK_BYTES);
 	}
+	chunks_free(&l->noted);
 	print_flush(&pr);
 }
 
 void goro_dump(FILE *out)
 {
-	struct dump_list all = { NULL, NULL };
+	struct dump_list all = { .noted.bytes = 0 };
 	const struct g *self = NULL;
 	struct m *mp = rt_enter();
 	struct backtrace bt;

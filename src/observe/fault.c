@@ -1,55 +1,52 @@
 /*
  * fault.c - signals that end the process with a trace: faults and SIGQUIT.
  *
- * A fault in a goroutine prints what happened and its trace, in Go's words, and
- * then lets the signal do what it would have done without us, so that cores are
- * still made and the parent sees the signal. A fault in a stack's guard is an
- * overflow: that is the program's own end, with status 2. SIGQUIT prints all
- * goroutines and exits with status 2.
+ * A fault in a goroutine prints what happened and the goroutine's trace, in Go's words.
+ * Then the signal has its usual effect, so that cores are still made and the parent sees
+ * the signal. A fault in a stack's guard is an overflow, and ends the process with status
+ * 2. SIGQUIT prints all goroutines and exits with status 2.
  *
- * The handlers run on the thread's signal stack, take no lock and allocate
- * nothing. A second fault while printing (a goroutine's memory may be anything)
- * ends the process at once by the signal's default action. A handler that the
- * program installs later replaces ours; one that it installed before is kept
- * and called instead of the default action.
+ * The handlers run on the thread's signal stack, take no lock and allocate nothing. A
+ * second fault while printing (a goroutine's memory may be anything) ends the process at
+ * once by the signal's default action. A handler that the program installs later replaces
+ * ours. A handler that it installed before stays, and ours is not installed.
  *
- * A fault whose signal is ignored ends the process all the same, so it is reported; a signal
- * that somebody sends stays ignored. A fault whose signal is blocked ends the process before
- * any handler runs, so no thread of ours blocks it.
+ * A fault whose signal is ignored ends the process all the same, so it is reported; the
+ * same signal sent by kill stays ignored. A fault whose signal is blocked ends the
+ * process before any handler runs, so the runtime's threads do not block these signals.
  *
- * SIGQUIT is ignored in whatever a script starts with "&": as in Go it prints there, too.
- * Where the program itself ignores it, that is, after it was loaded, it stays ignored.
+ * A shell ignores SIGQUIT in a command that it starts with "&". As in Go, SIGQUIT prints
+ * there nevertheless. If the program itself ignores SIGQUIT after it was loaded, it stays
+ * ignored.
  */
 #define _GNU_SOURCE
-#include "fault.h"
-
 #include <signal.h>
 #include <unistd.h>
 
-#include "dump.h"
-#include "evacuate.h"
-#include "os.h"
-#include "runtime.h"
-#include "stack.h"
+#include "observe/dump.h"
+#include "base/os.h"
+#include "preempt/sigchain.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
 static const struct fault {
 	int sig;
 	const char *name, *text;
 } faults[] = {
-	{ SIGSEGV, "SIGSEGV", "segmentation violation" },
-	{ SIGBUS, "SIGBUS", "bus error" },
-	{ SIGFPE, "SIGFPE", "floating-point exception" },
-	{ SIGILL, "SIGILL", "illegal instruction" },
+#define X(sig, text) { sig, #sig, text },
+	FAULT_LIST(X)
+#undef X
 };
 #define FAULTS (sizeof faults / sizeof *faults)
 
-static struct sigaction before[FAULTS];	/* what the program had */
+static struct sigaction before[FAULTS];	/* the program's actions */
 static struct sigaction before_quit;
 static bool quit_inherited;	/* SIGQUIT was ignored when the program was loaded */
 static uint32_t printing;	/* the thread that prints; 0: none */
 
-/* True in the first thread that comes here; false when the same thread comes
- * again. Another waits for the end that the first will bring. */
+/* True for the first thread that calls it; false if that thread calls it again. Any other
+ * thread sleeps until the first one ends the process. */
 static bool first_to_print(void)
 {
 	uint32_t nobody = 0, me = (uint32_t)os_tid();
@@ -79,8 +76,8 @@ static bool is_ignored(const struct sigaction *sa)
 	return !(sa->sa_flags & SA_SIGINFO) && sa->sa_handler == SIG_IGN;
 }
 
-/* As if we had never been here: the instruction is tried again and faults again
- * when the handler returns. A signal somebody sent is sent once more. */
+/* Restores the program's action. When the handler returns, a faulting instruction runs
+ * and faults again. A signal that was sent is sent again. */
 static void give_to_program(int sig, const siginfo_t *info)
 {
 	sigaction(sig, &before[fault_of(sig) - faults], NULL);
@@ -90,33 +87,20 @@ static void give_to_program(int sig, const siginfo_t *info)
 
 static void print_overflow(struct printer *pr, const struct g *gp, uintptr_t sp)
 {
-	print_str(pr, "runtime: goroutine stack exceeds ");
-	print_int(pr, (int64_t)stack_class_bytes(gp->stack_class));
-	print_str(pr, "-byte limit\nruntime: sp=");
-	print_hex(pr, sp);
-	print_str(pr, " stack=[");
-	print_hex(pr, (uintptr_t)gp->stack_lo);
-	print_str(pr, ", ");
-	print_hex(pr, (uintptr_t)gp->stack_hi);
-	print_str(pr, "]\nfatal error: stack overflow\n\n");
+	print_format(pr, "runtime: goroutine stack exceeds %ld-byte limit\n"
+	             "runtime: sp=%#lx stack=[%#lx, %#lx]\nfatal error: stack overflow\n\n",
+	             (long)stack_class_bytes(gp->stack_class), sp, (uintptr_t)gp->stack.lo,
+	             (uintptr_t)gp->stack.hi);
 }
 
 static void print_fault(struct printer *pr, const struct fault *f, const siginfo_t *info, uintptr_t pc)
 {
-	print_str(pr, "fatal error: unexpected signal during execution\n[signal ");
-	print_str(pr, f->name);
-	print_str(pr, ": ");
-	print_str(pr, f->text);
-	print_str(pr, " code=");
-	print_hex(pr, (uint64_t)(unsigned)info->si_code);
-	print_str(pr, " addr=");
-	print_hex(pr, (uintptr_t)info->si_addr);
-	print_str(pr, " pc=");
-	print_hex(pr, pc);
-	print_str(pr, "]\n");
+	print_format(pr, "fatal error: unexpected signal during execution\n"
+	             "[signal %s: %s code=%#lx addr=%#lx pc=%#lx]\n", f->name, f->text,
+	             (uintptr_t)(unsigned)info->si_code, (uintptr_t)info->si_addr, pc);
 }
 
-/* An address in the guard of the running goroutine's own stack. */
+/* Is addr in the guard of gp's own stack? */
 static bool is_overflow(const struct g *gp, const void *addr)
 {
 	struct g *owner;
@@ -147,10 +131,10 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	else
 		print_fault(&pr, f, info, regs.reg[UNWIND_PC]);
 	print_flush(&pr);
-	if (dump_level != DUMP_NONE && !evacuate_is_server()) {
+	if (dump_level != DUMP_NONE && !fatal_is_alone()) {
 		backtrace_regs(&bt, &regs, gp, mp);
 		if (bt.from == FRAMES_USER)
-			bt.from = FRAMES_ALL;	/* where exactly it was is what is asked */
+			bt.from = FRAMES_ALL;	/* shows where in a goro_ function */
 		if (!overflow)
 			print_str(&pr, "\n");
 		if (gp)
@@ -174,45 +158,26 @@ static void on_quit(int sig, siginfo_t *info, void *uc)
 	struct unwind_regs regs;
 	struct backtrace bt;
 
-	(void)sig; (void)info;
+	(void)sig;
 	if (!first_to_print())
 		return;
 	unwind_regs_from_ucontext(&regs, uc);
-	print_str(&pr, "SIGQUIT: quit\nPC=");
-	print_hex(&pr, regs.reg[UNWIND_PC]);
-	print_str(&pr, " m=");
-	print_int(&pr, mp ? mp->id : -1);
-	print_str(&pr, " sigcode=");
-	print_int(&pr, info->si_code);
-	print_str(&pr, "\n");
+	print_format(&pr, "SIGQUIT: quit\nPC=%#lx m=%ld sigcode=%d\n", regs.reg[UNWIND_PC],
+	             mp ? (long)mp->id : -1, info->si_code);
 	print_flush(&pr);
 	backtrace_regs(&bt, &regs, gp, mp);
 	dump_all_unstopped(&pr, gp, &bt);
 	_exit(2);
 }
 
-void fault_unmask(sigset_t *mask)
-{
-	for (size_t i = 0; i < FAULTS; i++)
-		sigdelset(mask, faults[i].sig);
-}
-
 static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigaction *old)
 {
 	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 
-	sigfillset(&sa.sa_mask);
-	fault_unmask(&sa.sa_mask);
+	os_all_signals(&sa.sa_mask);
 	sigdelset(&sa.sa_mask, SIG_PREEMPT);
 	sigaction(sig, &sa, old);
-}
-
-bool fault_is_ours(int sig)
-{
-	struct sigaction now;
-
-	return sigaction(sig, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
-	       (now.sa_sigaction == on_fault || now.sa_sigaction == on_quit);
+	sigchain_unchained(sig, fn);
 }
 
 __attribute__((constructor)) static void loaded(void)
@@ -223,7 +188,7 @@ __attribute__((constructor)) static void loaded(void)
 	quit_inherited = is_ignored(&quit);
 }
 
-void fault_init(void)
+static void fault_init(void)
 {
 	for (size_t i = 0; i < FAULTS; i++) {
 		sigaction(faults[i].sig, NULL, &before[i]);
@@ -235,8 +200,13 @@ void fault_init(void)
 		install(SIGQUIT, on_quit, NULL);
 }
 
-void fault_forked(void)
+HOOK(at_start, START_SIGNALS, fault_init);
+
+/* A forked child gets its former action for SIGQUIT back. It still reports faults. */
+static void fault_forked(void)
 {
-	if (fault_is_ours(SIGQUIT))
+	if (sigchain_is_unchained(SIGQUIT))
 		sigaction(SIGQUIT, &before_quit, NULL);
 }
+
+HOOK(at_forked, FORKED_OTHER, fault_forked);

@@ -1,22 +1,25 @@
 /*
  * frame.c - which frames of a goroutine's trace are the program's.
  *
- * The function that a goroutine was started with stands at the end of its stack as its address
- * plus one (backtrace.h). A return address never does: the call before it is longer than that.
+ * A goroutine's stack ends in the address of its function plus one (backtrace.h). A
+ * return address is never a function's start plus one: a call instruction is longer than
+ * that.
  *
- * In user code a goro_ function may be far out, as goro_try is, with functions of the program's
- * inside it. So only one that never calls the program hides what it works in, and the outermost
- * of those is what the program called: goro_read unlocks a mutex by goro_mutex_unlock.
+ * In user code a goro_ function may have functions of the program's inside it, as
+ * goro_try has. So only a goro_ function that never calls the program hides the frames
+ * inside it. The outermost of those is the one that the program called: goro_read unlocks
+ * a mutex by goro_mutex_unlock.
  */
-#include "frame.h"
+#include "observe/frame.h"
 
 #include <string.h>
 
-#include "context.h"
-#include "g.h"
-#include "run.h"
+#include "base/context.h"
+#include "sched/g.h"
+#include "goroutine/run.h"
 
-/* How far in the function that the program called can be: the runtime is not deeper. */
+/* The function that the program called is among this many innermost frames: the runtime's
+ * own calls are not deeper. */
 #define FRAMES_OF_RUNTIME 16
 
 static uint64_t number_of(const char *name)

@@ -3,60 +3,45 @@
  *
  * Since the mark
  *
- * Ids are given out in ascending order, so those started since the mark are those
- * with a greater id, and starting a goroutine costs nothing for it. A P takes its
- * ids some at a time, though, and would go on with low ones after the mark: with the
- * world stopped all Ps drop what they have. That is why a mark is a call that takes
- * some microseconds, and why ids have gaps.
+ * Ids ascend, so the goroutines started since the mark are those with a greater id, and
+ * starting a goroutine costs nothing extra. But a P takes its ids in batches, and after
+ * the mark would go on with lower ones. So a mark stops the world and makes all Ps drop
+ * their batches. That is why a mark takes some microseconds, and why ids have gaps.
  *
  * Waiting for their ends
  *
- * A check looks at all goroutines with the world stopped, counts those that are left,
- * and marks them as untidy, which makes them say so when they end (leak_ended); the
- * end of all others costs nothing. The check sleeps until the last of those it has
- * counted has ended, and looks again, since they may have started more.
+ * A check looks at all goroutines with the world stopped, and counts those that are left.
+ * If there are any, it sleeps for a part of the time that it has taken so far, and looks
+ * again. So it is late by that part at most, and the world runs for most of the time.
  *
- * Several checks may be under way. Each look has a number, and a goroutine that of
- * the look that found it first. So who ends is counted by those checks whose last
- * look was that one or a later one, and whose mark came before it: exactly those that
- * have seen it.
- *
- * Rejected: a counter of goroutines alive that every start and end would keep.
+ * Rejected: a counter of live goroutines, which every start and end would update; checks
+ * that are told of the ends of the goroutines that they have counted, which is exact, and
+ * as much again as all of this file.
  */
-#include "leak.h"
-
 #include <goro.h>
 
-#include "deadline.h"
-#include "dump.h"
-#include "os.h"
-#include "runtime.h"
-#include "stack.h"
-#include "world.h"
+#include "sync/deadline.h"
+#include "observe/dump.h"
+#include "base/os.h"
+#include "sched/g.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "sched/world.h"
 
-/* A check that is under way; lies in the caller's frame. */
-struct check {
-	struct check *next;
+/* The longest sleep between two looks. */
+#define PAUSE_MAX_NS (50 * GORO_MILLISECOND)
+
+struct look {
 	uint64_t mark;
 	const struct g *self;	/* the caller is not counted */
-	uint32_t look;		/* the number of its last look */
-	size_t left;		/* of those found then */
-	struct g *waiter;	/* the caller, while it sleeps */
+	size_t left;
 };
 
-static struct {
-	struct lock lock;
-	uint32_t looks;
-	struct check *checks;
-} leak = { .lock = LOCK_INIT(RANK_LEAK) };
-
-/* -------------------------------------------------------------------- mark */
-
-/* World stopped. */
 static void drop_ids(void)
 {
+	check(load_relaxed(&sched.stopping));
 	for (int i = 0; i < sched.all_p_n; i++)
-		p_at(i)->id_next = p_at(i)->id_end;
+		p_at(i)->ids.next = p_at(i)->ids.end;
 }
 
 uint64_t goro_leak_mark(void)
@@ -72,139 +57,53 @@ uint64_t goro_leak_mark(void)
 	return mark;
 }
 
-/* -------------------------------------------------------------------- ends */
-
-static bool has_seen(const struct check *c, const struct g *gp)
+static bool is_left(const void *look, const struct g *gp)
 {
-	return gp->id > c->mark && (int32_t)(c->look - gp->watched) >= 0;
-}
+	const struct look *l = look;
 
-void leak_ended(struct m *mp, struct g *gp)
-{
-	lock_acquire(&leak.lock);
-	for (struct check *c = leak.checks, *next; c; c = next) {
-		next = c->next;
-		if (has_seen(c, gp) && --c->left == 0 && c->waiter) {
-			struct g *waiter = c->waiter;
-
-			c->waiter = NULL;
-			g_ready_in_order(mp, waiter);	/* cannot leave without the lock */
-		}
-	}
-	lock_release(&leak.lock);
-	gp->watched = 0;
-}
-
-static void check_begin(struct check *c)
-{
-	lock_acquire(&leak.lock);
-	c->next = leak.checks;
-	leak.checks = c;
-	lock_release(&leak.lock);
-}
-
-static void check_end(struct check *c)
-{
-	struct check **at = &leak.checks;
-
-	lock_acquire(&leak.lock);
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	lock_release(&leak.lock);
-}
-
-/* The time is up; see "Who wakes" in deadline.c. */
-static void time_is_up(struct m *mp, struct timer *t, int64_t now)
-{
-	struct g *gp = deadline_g(t);
-	struct check *c = gp->waiter.key;
-	bool first;
-
-	(void)now;
-	lock_acquire(&leak.lock);
-	first = c->waiter == gp;
-	c->waiter = NULL;
-	lock_release(&leak.lock);
-	timer_fired(t);
-	if (first)
-		g_ready_in_order(mp, gp);
-}
-
-static struct m *check_sleep(struct m *mp, struct check *c, int64_t deadline)
-{
-	lock_acquire(&leak.lock);
-	if (c->left == 0) {
-		lock_release(&leak.lock);
-		return mp;
-	}
-	mp->curg->waiter.key = c;
-	c->waiter = mp->curg;
-	return park_until(mp, &leak.lock, WAIT_SEMACQUIRE, deadline, time_is_up);
-}
-
-/* ------------------------------------------------------------------- looks */
-
-static bool is_left(const void *check, const struct g *gp)
-{
-	const struct check *c = check;
-
-	/* acquire: plain threads may be starting one; pairs with store_release in launch */
-	return load_acquire(&gp->status) != G_DEAD && gp->id > c->mark && gp != c->self &&
+	/* acquire: a plain thread may start gp; pairs with store_release in launch */
+	return load_acquire(&gp->status) != G_DEAD && gp->id > l->mark && gp != l->self &&
 	       !gp->is_internal;
 }
 
-static void watch_one(struct g *gp, void *arg)
+static void count_one(struct g *gp, void *arg)
 {
-	struct check *c = arg;
+	struct look *l = arg;
 
-	if (!is_left(c, gp))
-		return;
-	c->left++;
-	if (gp->watched)
-		return;
-	gp->watched = c->look;
-	store_relaxed(&gp->untidy, true);
+	l->left += is_left(l, gp);
 }
 
-/* World stopped. */
-static void check_look(struct check *c)
+/* Counts the goroutines that are left. Notes them if these are the final ones. */
+static bool look_is_final(struct look *l, int64_t deadline, struct dump_list *noted)
 {
-	lock_acquire(&leak.lock);
-	if (++leak.looks == 0)
-		leak.looks = 1;
-	c->look = leak.looks;
-	c->left = 0;
-	stack_each(watch_one, c);
-	lock_release(&leak.lock);
+	struct m *mp = world_stop(rt_enter_free());
+	bool over;
+
+	l->self = mp->is_foreign ? NULL : mp->curg;
+	l->left = 0;
+	stack_each(count_one, l);
+	over = l->left == 0 || os_now() >= deadline;
+	if (over && noted)
+		dump_note_those(noted, is_left, l);
+	mp = world_start(mp, sched.gomaxprocs);
+	rt_exit_free(mp);
+	return over;
 }
 
 size_t goro_leak_check(uint64_t mark, int64_t grace, FILE *out)
 {
-	struct check c = { .mark = mark };
-	struct dump_list left = { NULL, NULL };
-	int64_t deadline = deadline_after(os_now(), grace);
-	struct m *mp = rt_enter_free();
-	bool over;
-	size_t n;
+	struct look look = { .mark = mark };
+	struct dump_list left = { .noted.bytes = 0 };
+	int64_t start = os_now(), deadline = deadline_after(start, grace);
 
-	c.self = mp->is_foreign ? NULL : mp->curg;
-	check_begin(&c);
-	for (;;) {
-		mp = world_stop(mp);
-		check_look(&c);
-		n = c.left;
-		over = n == 0 || os_now() >= deadline;
-		if (over && out)
-			dump_note_those(&left, is_left, &c);
-		mp = world_start(mp, sched.gomaxprocs);
-		if (over)
-			break;
-		mp = check_sleep(mp, &c, deadline);
+	while (!look_is_final(&look, deadline, out ? &left : NULL)) {
+		int64_t now = os_now(), pause = (now - start) / 4 + 50 * GORO_MICROSECOND;
+
+		if (pause > PAUSE_MAX_NS)
+			pause = PAUSE_MAX_NS;
+		goro_sleep(pause < deadline - now ? pause : deadline - now);
 	}
-	check_end(&c);
-	rt_exit_free(mp);
 	if (out)
 		dump_print(&left, out);
-	return n;
+	return look.left;
 }

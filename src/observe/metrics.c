@@ -1,28 +1,28 @@
 /*
  * metrics.c - goro_stats_read: what the runtime is doing, in numbers.
  *
- * The totals are sums of counters that each P's owner keeps for itself, so that
- * counting costs a plain addition. Of the goroutines, those in queues are
- * counted by the queues' lengths, those that run or are in a blocking call by a
- * walk over the threads, and the others wait: goroutines themselves are not
- * looked at, of which there may be a million.
+ * The totals are sums of counters that each P's owner keeps, so that counting costs a
+ * plain addition. There may be a million goroutines, so they are not walked. The queues'
+ * lengths count those that are runnable, a walk over the threads counts those that run or
+ * are in a blocking call, and the others wait.
  *
- * Nobody is stopped for it. Each number was right at some moment during the
- * call, not all of them at the same one.
+ * The world is not stopped. Each number was right at some moment during the call, but not
+ * all at the same moment.
  */
 #include <goro.h>
 
-#include "evacuate.h"
-#include "g.h"
-#include "runq.h"
-#include "runtime.h"
-#include "stack.h"
+#include "observe/backtrace.h"
+#include "reclaim/evacuate.h"
+#include "sched/g.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
 #define COUNTS (sizeof(struct p_counts) / sizeof(uint64_t))
 _Static_assert(sizeof(struct p_counts) % sizeof(uint64_t) == 0, "p_counts: all uint64_t");
 
-/* Adds up those of all Ps that ever were, one P after the other: what is counted
- * on two (created here, ended there) is out by what moved in between. */
+/* Adds up all Ps that ever were, one after the other. A difference of two sums (created,
+ * ended) is out by what happened in between. */
 static struct p_counts counts_sum(void)
 {
 	struct p_counts sum = { 0 };
@@ -38,15 +38,6 @@ static struct p_counts counts_sum(void)
 	return sum;
 }
 
-/* Exact while no goroutine runs. */
-bool anybody_waits_for_io(void)
-{
-	struct p_counts c = counts_sum();
-
-	return c.io_parks + load_seqcst(&sched.io_parks) !=
-	       c.io_returns + load_seqcst(&sched.io_returns);
-}
-
 static uint64_t difference(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -56,7 +47,7 @@ static void read_totals(struct goro_stats *s)
 {
 	struct p_counts c = counts_sum();
 
-	s->goroutines_created = c.created + load_relaxed(&sched.foreign_created);
+	s->goroutines_created = c.created + load_relaxed(&sched.plain.created);
 	s->goroutines_live = difference(s->goroutines_created, c.ended);
 	s->context_switches = c.switches;
 	s->parks = c.parks;
@@ -68,7 +59,7 @@ static void read_totals(struct goro_stats *s)
 	s->thread_wakeups = c.thread_wakeups;
 }
 
-static void read_sched(struct goro_stats *s)
+void metrics_sched(struct goro_stats *s)
 {
 	lock_acquire(&sched.lock);
 	s->gomaxprocs = (uint64_t)sched.gomaxprocs;
@@ -98,8 +89,7 @@ static TOOL_RACY void read_procs(struct goro_stats *s)
 	s->stack_bytes_evacuated = evacuate_bytes();
 }
 
-/* A goroutine whose P was taken from it is in a call that blocks, announced or
- * not. */
+/* A goroutine whose P was taken is in a blocking call, announced or not. */
 static TOOL_RACY void read_thread(struct goro_stats *s, const struct m *mp)
 {
 	const struct g *gp = peek(&mp->curg);
@@ -112,20 +102,15 @@ static TOOL_RACY void read_thread(struct goro_stats *s, const struct m *mp)
 		s->running++;
 }
 
-static void read_threads(struct goro_stats *s)
-{
-	/* acquire: pairs with store_release in m_alloc */
-	for (const struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
-		read_thread(s, mp);
-}
-
 void goro_stats_read(struct goro_stats *out)
 {
 	struct goro_stats s = { 0 };
 	struct m *mp = rt_enter();
 
-	read_sched(&s);
-	read_threads(&s);
+	metrics_sched(&s);
+	/* acquire: pairs with store_release in m_alloc */
+	for (const struct m *each = load_acquire(&sched.all_m); each; each = each->all_link)
+		read_thread(&s, each);
 	read_procs(&s);
 	read_totals(&s);
 	s.waiting = difference(s.goroutines_live, s.running + s.runnable + s.in_syscall);

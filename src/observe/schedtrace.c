@@ -1,56 +1,40 @@
 /*
- * schedtrace.c - GORO_DEBUG=schedtrace=ms[,scheddetail=1]: a line about the
- * scheduler every so often, in the format of Go 1.25's GODEBUG=schedtrace, so
- * that what reads those lines reads these. With scheddetail every P, M and G
- * follows on a line of its own.
+ * schedtrace.c - GORO_DEBUG=schedtrace=ms[,scheddetail=1]: every ms milliseconds a line
+ * about the scheduler, in the format of Go 1.25's GODEBUG=schedtrace, for tools that read
+ * Go's. With scheddetail every P, M and G follows on a line of its own.
  *
- * Called by sysmon, so it formats into a buffer of its own and writes with a
- * raw system call: no libc lock is taken.
+ * sysmon calls it, so it formats into a buffer of its own and writes with a raw system
+ * call, and takes no libc lock.
  *
- * What is printed is looked at while it changes. That is safe, since Ps and Ms
- * are never freed and a G's memory stays mapped; it is not a snapshot: one line
- * may say that M2 runs G7, and the next that G7 waits. The counts of the first
- * line are of one moment, under sched.lock. Go holds the lock while it prints;
- * here it is released first, so that a reader of stderr who is slow holds up
- * sysmon and not the program.
+ * It reads everything but the counts of metrics_sched without a lock. That is safe,
+ * since Ps and Ms are never freed and a G's memory stays mapped, but it is no snapshot:
+ * one line may say that M2 runs G7, and the next that G7 waits. Nothing is printed under
+ * the lock, unlike in Go, so that a slow reader of stderr blocks sysmon and not the
+ * program.
  */
-#include "schedtrace.h"
-
+#include <goro.h>
 #include <unistd.h>
 
-#include "debug.h"
-#include "evacuate.h"
-#include "print.h"
-#include "runq.h"
-#include "runtime.h"
-#include "stack.h"
+#include "base/debug.h"
+#include "observe/backtrace.h"
+#include "base/print.h"
+#include "preempt/sysmon.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
-bool schedtrace_on(void)
+static const char *truth(bool v)
 {
-	return debug.schedtrace > 0;
-}
-
-static void print_field(struct printer *pr, const char *name, int64_t v)
-{
-	print_str(pr, name);
-	print_int(pr, v);
-}
-
-static void print_bool(struct printer *pr, const char *name, bool v)
-{
-	print_str(pr, name);
-	print_str(pr, v ? "true" : "false");
+	return v ? "true" : "false";
 }
 
 /* id < 0: nil. */
 static void print_id(struct printer *pr, const char *name, int64_t id)
 {
-	if (id >= 0) {
-		print_field(pr, name, id);
-	} else {
-		print_str(pr, name);
-		print_str(pr, "nil");
-	}
+	if (id >= 0)
+		print_format(pr, "%s%ld", name, id);
+	else
+		print_format(pr, "%snil", name);
 }
 
 static TOOL_RACY int64_t m_id(const struct m *mp)
@@ -68,7 +52,7 @@ static TOOL_RACY int64_t g_id(const struct g *gp)
 static int go_g_status(uint32_t status)
 {
 	static const uint8_t number[] = {
-		[G_DEAD] = 6, [G_RUNNABLE] = 1, [G_RUNNABLE_TIMED] = 1, [G_RUNNING] = 2, [G_SYSCALL] = 3,
+		[G_DEAD] = 6, [G_RUNNABLE] = 1, [G_RUNNING] = 2, [G_SYSCALL] = 3,
 		[G_WAITING] = 4,
 	};
 
@@ -98,105 +82,57 @@ static int go_p_status(const struct p *pp)
 
 /* ---------------------------------------------------------------- the line */
 
-struct counts {
-	int procs, idle_p, m, runtime_threads, spinning, idle_m, idle_m_locked;
-	uint32_t need_spinning;
-	size_t runq;
-	bool stopping, sysmon_asleep;
-	struct p **all_p;
-};
-
-static struct counts take_counts(void)
-{
-	struct counts c;
-
-	lock_acquire(&sched.lock);
-	c = (struct counts){
-		.procs = sched.gomaxprocs,
-		.idle_p = load_relaxed(&sched.idle_p_n),
-		.m = sched.m_n,
-		.runtime_threads = sched.runtime_threads,
-		.spinning = load_relaxed(&sched.spinning),
-		.need_spinning = load_relaxed(&sched.need_spinning),
-		.idle_m = sched.idle_m_n,
-		.idle_m_locked = sched.idle_m_locked,
-		.runq = globq_length(),
-		.stopping = load_relaxed(&sched.stopping),
-		.sysmon_asleep = sched.sysmon_asleep,
-		.all_p = sched.all_p,
-	};
-	lock_release(&sched.lock);
-	return c;
-}
-
-/* Ps that who stops the world still waits for. */
-static int stop_wait(const struct counts *c)
+/* Ps that the stop of the world still waits for. */
+static int stop_wait(int procs)
 {
 	int n = 0;
 
-	for (int i = 0; c->stopping && i < c->procs; i++)
-		n += load_relaxed(&c->all_p[i]->status) == P_RUNNING;
+	for (int i = 0; load_relaxed(&sched.stopping) && i < procs; i++)
+		n += load_relaxed(&p_at(i)->status) == P_RUNNING;
 	return n;
 }
 
-/* SCHED 0ms: gomaxprocs=2 idleprocs=1 threads=4 spinningthreads=1
- * needspinning=0 idlethreads=0 runqueue=0 */
-static void print_counts(struct printer *pr, const struct counts *c, int64_t ms)
+static void print_counts(struct printer *pr, const struct goro_stats *s, int64_t ms)
 {
-	print_field(pr, "SCHED ", ms);
-	print_field(pr, "ms: gomaxprocs=", c->procs);
-	print_field(pr, " idleprocs=", c->idle_p);
-	print_field(pr, " threads=", c->m + c->runtime_threads + evacuate_threads());
-	print_field(pr, " spinningthreads=", c->spinning);
-	print_field(pr, " needspinning=", c->need_spinning);
-	print_field(pr, " idlethreads=", c->idle_m);
-	print_field(pr, " runqueue=", (int64_t)c->runq);
+	print_format(pr, "SCHED %ldms: gomaxprocs=%d idleprocs=%d threads=%d spinningthreads=%d"
+	             " needspinning=%d idlethreads=%d runqueue=%d", ms, (int)s->gomaxprocs,
+	             (int)s->idle_procs, (int)s->threads, (int)s->spinning_threads,
+	             (int)load_relaxed(&sched.need_spinning), (int)s->idle_threads,
+	             (int)s->runnable);
 }
 
-/* .. [ 0 0 ] schedticks=[ 12 7 ] */
-static void print_queues(struct printer *pr, const struct counts *c)
+/* " [ 0 0 ] schedticks=[ 12 7 ]" ends the line. */
+static void print_queues(struct printer *pr, int procs)
 {
 	print_str(pr, " [ ");
-	for (int i = 0; i < c->procs; i++) {
-		print_int(pr, (int64_t)runq_length(c->all_p[i]));
-		print_str(pr, " ");
-	}
+	for (int i = 0; i < procs; i++)
+		print_format(pr, "%d ", (int)runq_length(p_at(i)));
 	print_str(pr, "] schedticks=[ ");
-	for (int i = 0; i < c->procs; i++) {
-		print_int(pr, (uint32_t)p_slices(c->all_p[i]));
-		print_str(pr, " ");
-	}
+	for (int i = 0; i < procs; i++)
+		print_format(pr, "%ld ", (long)(uint32_t)p_slices(p_at(i)));
 	print_str(pr, "]\n");
 }
 
-/* .. gcwaiting=false nmidlelocked=0 stopwait=0 sysmonwait=false; what waits
- * there for the collector waits here for any stop of the world. */
-static void print_waits(struct printer *pr, const struct counts *c)
+/* Ends the line. In goro, gcwaiting means any stop of the world. */
+static TOOL_RACY void print_waits(struct printer *pr, int procs)
 {
-	print_bool(pr, " gcwaiting=", c->stopping);
-	print_field(pr, " nmidlelocked=", c->idle_m_locked);
-	print_field(pr, " stopwait=", stop_wait(c));
-	print_bool(pr, " sysmonwait=", c->sysmon_asleep);
-	print_str(pr, "\n");
+	print_format(pr, " gcwaiting=%s nmidlelocked=%d stopwait=%d sysmonwait=%s\n",
+	             truth(load_relaxed(&sched.stopping)), peek(&sched.idle_m_locked),
+	             stop_wait(procs), truth(peek(&monitor.asleep)));
 }
 
 /* --------------------------------------------------------------- the detail */
 
 static TOOL_RACY void print_p(struct printer *pr, const struct p *pp)
 {
-	print_field(pr, "  P", pp->id);
-	print_field(pr, ": status=", go_p_status(pp));
-	print_field(pr, " schedtick=", (uint32_t)p_slices(pp));
-	print_field(pr, " syscalltick=", (uint32_t)load_relaxed(&pp->count.handoffs));
+	print_format(pr, "  P%d: status=%d schedtick=%ld syscalltick=%ld", pp->id, go_p_status(pp),
+	             (long)(uint32_t)p_slices(pp), (long)(uint32_t)load_relaxed(&pp->count.handoffs));
 	print_id(pr, " m=", m_id(load_relaxed(&pp->mp)));
-	print_field(pr, " runqsize=", (int64_t)runq_length(pp));
-	print_field(pr, " gfreecnt=", peek(&pp->gfree_n));
-	print_field(pr, " timerslen=", timers_count(&pp->timers));
-	print_str(pr, "\n");
+	print_format(pr, " runqsize=%d gfreecnt=%ld timerslen=%ld\n", (int)runq_length(pp),
+	             (long)peek(&pp->gfree_n), (long)timers_count(&pp->timers));
 }
 
-/* Asleep until somebody has work for it: an idle M, or a plain thread parked in
- * a call of ours. */
+/* Asleep until another thread wakes it: an idle M, or a plain thread that is parked. */
 static TOOL_RACY bool m_blocked(const struct m *mp)
 {
 	const struct g *gp = peek(&mp->curg);
@@ -206,19 +142,18 @@ static TOOL_RACY bool m_blocked(const struct m *mp)
 	return !peek(&mp->p);
 }
 
-/* What Go's Ms have and ours have no use for is printed as it is at rest. */
+/* Fields that only Go's Ms have are printed with their values at rest. */
 static TOOL_RACY void print_m(struct printer *pr, const struct m *mp)
 {
 	const struct p *pp = peek(&mp->p);
 
 	if (peek(&mp->tid) == 0)
 		return;		/* its thread has ended, or has not begun */
-	print_field(pr, "  M", m_id(mp));
+	print_id(pr, "  M", m_id(mp));
 	print_id(pr, ": p=", pp ? pp->id : -1);
 	print_id(pr, " curg=", g_id(peek(&mp->curg)));
-	print_str(pr, " mallocing=0 throwing=0 preemptoff= locks=0 dying=0");
-	print_bool(pr, " spinning=", peek(&mp->spinning));
-	print_bool(pr, " blocked=", m_blocked(mp));
+	print_format(pr, " mallocing=0 throwing=0 preemptoff= locks=0 dying=0 spinning=%s blocked=%s",
+	             truth(peek(&mp->spinning)), truth(m_blocked(mp)));
 	print_id(pr, " lockedg=", g_id(peek(&mp->locked_g)));
 	print_str(pr, "\n");
 }
@@ -230,46 +165,48 @@ static TOOL_RACY void print_g(struct g *gp, void *arg)
 
 	if (peek(&gp->id) == 0)
 		return;		/* a stack that no goroutine has used yet */
-	print_field(pr, "  G", g_id(gp));
-	print_field(pr, ": status=", go_g_status(status));
-	print_str(pr, "(");
-	if (status == G_WAITING)
-		print_str(pr, wait_reason_text(peek(&gp->wait_reason)));
-	print_str(pr, ")");
+	print_format(pr, "  G%ld: status=%d(%s)", g_id(gp), go_g_status(status),
+	             status == G_WAITING ? wait_reason_text(peek(&gp->wait_reason)) : "");
 	print_id(pr, " m=", m_id(peek(&gp->mp)));
 	print_id(pr, " lockedm=", m_id(peek(&gp->locked_m)));
 	print_str(pr, "\n");
 }
 
-static void print_detail(struct printer *pr, const struct counts *c)
+static void print_detail(struct printer *pr, int procs)
 {
-	print_waits(pr, c);
-	for (int i = 0; i < c->procs; i++)
-		print_p(pr, c->all_p[i]);
+	print_waits(pr, procs);
+	for (int i = 0; i < procs; i++)
+		print_p(pr, p_at(i));
 	/* acquire: pairs with store_release in m_alloc */
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
 		print_m(pr, mp);
 	stack_each(print_g, pr);
 }
 
-/* As in Go, the first line comes at once, and its time is 0. */
-void schedtrace_tick(int64_t now)
+/* sysmon: prints if it is time. As in Go, the first line comes at once, with time 0. */
+static void schedtrace_tick(void)
 {
-	static int64_t started_at, last_at;	/* sysmon's */
+	static int64_t started_at, last_at;
+	struct goro_stats s = { 0 };
 	struct printer pr;
-	struct counts c;
+	int64_t now;
 
-	if (!schedtrace_on() || (last_at && now - last_at < debug.schedtrace * INT64_C(1000000)))
+	if (debug.schedtrace <= 0)
+		return;
+	now = os_now();
+	if (last_at && now - last_at < debug.schedtrace * INT64_C(1000000))
 		return;
 	last_at = now;
 	if (!started_at)
 		started_at = now;
-	c = take_counts();
+	metrics_sched(&s);
 	pr = print_to_fd(STDERR_FILENO);
-	print_counts(&pr, &c, (now - started_at) / 1000000);
+	print_counts(&pr, &s, (now - started_at) / 1000000);
 	if (debug.scheddetail > 0)
-		print_detail(&pr, &c);
+		print_detail(&pr, (int)s.gomaxprocs);
 	else
-		print_queues(&pr, &c);
+		print_queues(&pr, (int)s.gomaxprocs);
 	print_flush(&pr);
 }
+
+HOOK(at_tick, 0, schedtrace_tick);

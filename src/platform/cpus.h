@@ -1,60 +1,54 @@
-/*
- * cpus.h - how many processors this process may use: the default of GOMAXPROCS.
- *
- * The rules, and how the cgroup is found, are explained in cpus.c.
- */
+/* cpus.h - how many CPUs this process may use: the default of GOMAXPROCS */
 #ifndef GORO_CPUS_H
 #define GORO_CPUS_H
 
 #include <limits.h>
 
-/* Cgroups, from ours outwards, whose quota is followed. Each costs one
- * descriptor (two in v1); containers in containers reach about ten. */
+/* Cgroups, from the process's outwards, whose quota counts. Each takes one descriptor
+ * (two in v1). Containers in containers reach about ten. */
 #define CPUS_LEVELS_MAX 32
 
-/* More CPUs than there are: what a cgroup without a quota allows. */
+/* What a cgroup without a quota allows. */
 #define CPUS_NO_LIMIT   INT_MAX
 
 /* The open files that state one cgroup's quota. */
 struct cpus_level {
 	int quota_fd;  /* v2: cpu.max; v1: cpu.cfs_quota_us */
 	int period_fd; /* v2: -1;      v1: cpu.cfs_period_us */
-	int limit;     /* what they said last: it stays if the program closes them; atomic */
+	int limit;     /* atomic: as read last; stays if the program closes the files */
 };
 
-/* Our cgroup first, then its ancestors. */
+/* The process's cgroup first, then its ancestors. */
 struct cpus_cgroup {
 	int nlevels;
-	int outer_limit; /* of the levels that did not fit, when they were opened */
 	struct cpus_level level[CPUS_LEVELS_MAX];
 };
 
-/* Finds the cgroup of this process and keeps its files open. Once, before
- * anybody asks for cpus_default(); without it only the affinity mask counts.
- * Called again it looks anew, and must not run beside cpus_default(). */
+/* Finds the cgroup of this process and keeps its files open. Called again it looks anew.
+ * Must not run beside cpus_default(), which knows the affinity mask alone before the
+ * first call. */
 void cpus_open(void);
 
-/* What GOMAXPROCS should be now, at least 1; and what goro_num_cpu() returns. Any thread
- * after cpus_open(); takes no lock and allocates nothing; 1 KiB of stack, or 9 KiB
- * where there are more than 8,192 CPUs. */
+/* What GOMAXPROCS should be now, at least 1; goro_num_cpu() returns it. On any thread.
+ * Takes no lock, allocates nothing, and takes 2 KiB of stack. */
 int cpus_default(void);
 
 /* CPUs in the calling thread's affinity mask, at least 1. */
 int cpus_affinity(void);
 
-/* The number a GORO_MAXPROCS of s asks for, at most max; 0, to be ignored,
- * where s is NULL or not a positive decimal integer. */
+/* The number in GORO_MAXPROCS=s, at most max. 0, to be ignored, if s is NULL or not a
+ * positive decimal integer. */
 int cpus_parse_maxprocs(const char *s, int max);
 
-/* The parts of cpus_default(), for tests. root comes before every path that is
- * opened: "" is the real machine. No cgroup is not an error, only no limit. */
+/* The parts of cpus_default(), for tests. root is put before every path that is opened:
+ * "" is the real machine. Without a cgroup there is no limit. */
 void cpus_cgroup_open(struct cpus_cgroup *cg, const char *root);
 void cpus_cgroup_close(struct cpus_cgroup *cg);
 
-/* CPUs that the quotas allow now, rounded up, or CPUS_NO_LIMIT. */
+/* The CPUs that the quotas allow now, rounded up, or CPUS_NO_LIMIT. */
 int cpus_cgroup_limit(struct cpus_cgroup *cg);
 
-/* GOMAXPROCS for that many CPUs under that limit. */
+/* GOMAXPROCS for this number of CPUs and this limit. */
 int cpus_clip(int cpus, int limit);
 
 #endif

@@ -1,29 +1,30 @@
 /*
- * maps.c - the kernel's list of the process's mappings, read without libc's help
+ * maps.c - the process's mappings, as the kernel lists them
  *
  * /proc/self/maps has a line a mapping, sorted by address:
  *
- *	7f1c00000000-7f1c00028000 r--p 00000000 08:01 12345      /usr/lib/x86_64-linux-gnu/libc.so.6
+ *	7f1c00000000-7f1c00028000 r--p 00000000 08:01 12345      /usr/lib/libc.so.6
  *
- * The loader maps a library in several pieces, the one with file offset 0 first and
- * lowest. So the library an address belongs to is found in one pass: remember the
- * last line with offset 0, and stop at the line that holds the address; if both
- * have the same path, the first is the start of the library.
+ * The loader maps a library in several pieces, the one with file offset 0 lowest. So one
+ * pass finds the library that holds an address: it remembers the last line with offset 0
+ * and stops at the line that holds the address. If both have the same path, the first is
+ * the start of the library.
  *
- * The lines are picked apart a byte at a time as they come from read(), through a
- * small buffer: this runs on signal stacks. stdio would allocate and lock.
+ * Lines are parsed byte by byte from a small buffer, since this runs on signal stacks.
+ * stdio would allocate and lock.
  */
-#include "maps.h"
+#include "platform/maps.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "raw_file.h"
+#include "base/raw_file.h"
 
 struct stream {
 	int fd;
 	ssize_t have;
 	ssize_t next;
+	bool failed;
 	char buf[512];
 };
 
@@ -36,6 +37,7 @@ static int stream_byte(struct stream *s)
 		while (s->have < 0 && errno == EINTR);
 		s->next = 0;
 		if (s->have <= 0) {
+			s->failed |= s->have < 0;
 			s->have = 0;
 			return -1;
 		}
@@ -52,7 +54,7 @@ static int hex_digit(int c)
 	return -1;
 }
 
-/* A hexadecimal number whose first byte is c; the byte after it is consumed. */
+/* Reads a hexadecimal number, whose first byte is c, and the byte after it. */
 static uint64_t stream_hex(struct stream *s, int c)
 {
 	uint64_t value = 0;
@@ -62,10 +64,8 @@ static uint64_t stream_hex(struct stream *s, int c)
 	return value;
 }
 
-/*
- * Past the rest of this field and the blanks after it. Returns the first byte of
- * the next, '\n' or -1.
- */
+/* Skips this field and the blanks after it. Returns the first byte of the next, '\n' or
+ * -1. */
 static int stream_next_field(struct stream *s)
 {
 	int c;
@@ -85,11 +85,11 @@ static void stream_path(struct stream *s, int c, char path[MAPS_PATH_MAX])
 	for (; c != '\n' && c >= 0; c = stream_byte(s))
 		if (n < MAPS_PATH_MAX)
 			path[n++] = (char)c;
-	/* Half a path is the path of something else. */
+	/* A path that was cut would name another file. */
 	path[n < MAPS_PATH_MAX ? n : 0] = '\0';
 }
 
-/* "r-xp" and the blank after it. Returns the byte after that. */
+/* Reads "r-xp" and the blank after it. Returns the byte after that. */
 static int stream_permissions(struct stream *s, struct maps_line *line)
 {
 	int c = stream_byte(s);
@@ -115,50 +115,48 @@ static bool stream_line(struct stream *s, struct maps_line *line)
 	return true;
 }
 
-static bool search(struct stream *s, uintptr_t addr, struct maps_file *out)
-{
-	struct maps_line line;
-
-	out->path[0] = '\0';
-	while (stream_line(s, &line)) {
-		if (line.offset == 0 && line.path[0]) {
-			out->base = line.start;
-			memcpy(out->path, line.path, sizeof(out->path));
-		}
-		if (addr < line.start)
-			return false;
-		if (addr < line.end) {
-			out->end = line.end;
-			return line.path[0] && strcmp(line.path, out->path) == 0;
-		}
-	}
-	return false;
-}
-
-bool maps_find(uintptr_t addr, struct maps_file *out)
-{
-	int saved = errno;
-	struct stream s = { .fd = raw_open("/proc/self/maps") };
-	bool found = false;
-
-	if (s.fd >= 0) {
-		found = search(&s, addr, out);
-		raw_close(s.fd);
-	}
-	errno = saved;
-	return found;
-}
-
-void maps_each(bool (*fn)(const struct maps_line *line, void *arg), void *arg)
+bool maps_each(bool (*fn)(const struct maps_line *line, void *arg), void *arg)
 {
 	int saved = errno;
 	struct stream s = { .fd = raw_open("/proc/self/maps") };
 	struct maps_line line;
+	bool any = false;
 
 	if (s.fd >= 0) {
-		while (stream_line(&s, &line) && fn(&line, arg))
+		while (stream_line(&s, &line) && (any = true) && fn(&line, arg))
 			;
 		raw_close(s.fd);
 	}
 	errno = saved;
+	return any && !s.failed;
+}
+
+struct search {
+	uintptr_t addr;
+	struct maps_file *out;
+	bool found;
+};
+
+static bool search_line(const struct maps_line *line, void *arg)
+{
+	struct search *s = arg;
+
+	if (line->offset == 0 && line->path[0]) {
+		s->out->base = line->start;
+		memcpy(s->out->path, line->path, sizeof(s->out->path));
+	}
+	if (s->addr >= line->start && s->addr < line->end) {
+		s->out->end = line->end;
+		s->found = line->path[0] && strcmp(line->path, s->out->path) == 0;
+	}
+	return s->addr >= line->end;
+}
+
+bool maps_find(uintptr_t addr, struct maps_file *out)
+{
+	struct search s = { .addr = addr, .out = out };
+
+	out->path[0] = '\0';
+	maps_each(search_line, &s);
+	return s.found;
 }

@@ -1,29 +1,21 @@
 /*
  * module.c - which loaded file an address belongs to
  *
- * The question is asked once a frame, often in a signal handler, perhaps while the
- * interrupted code is inside the dynamic loader. So dl_iterate_phdr and dladdr are
- * out: they take the loader's lock. There are three sources instead:
+ * A walk calls module_find once a frame, often in a signal handler that may have
+ * interrupted the dynamic loader. So it cannot use dl_iterate_phdr and dladdr, which take
+ * the loader's lock. The kernel's auxiliary vector tells where the program and the vdso
+ * are, which the loader of a statically linked program does not. For libraries there are
+ * three sources:
  *
  * 1. The loader itself, by _dl_find_object (glibc 2.35 and newer): lock-free,
- *    async-signal-safe, always up to date. Where it exists nothing else is asked,
- *    but for the program and the vdso, which the kernel tells us about and the
- *    loader of a statically linked program does not.
- * 2. A snapshot made by module_refresh() with dl_iterate_phdr, in ordinary code.
+ *    async-signal-safe, always up to date. Where it exists, the other two are not used.
+ * 2. A snapshot that is made with dl_iterate_phdr when the runtime starts.
  * 3. /proc/self/maps and the ELF header in memory, for a library that was loaded
  *    after the snapshot.
  *
- * The snapshot is a table that only grows. A slot is claimed by a counter, filled,
- * and then marked live; a module that is gone at the next refresh is marked dead,
- * and its slot is not used again. Rejected: replacing the whole table, or reusing
- * slots, since a handler on another thread may be reading them and nothing tells
- * when it has finished. A program that unloads and loads hundreds of libraries
- * fills the table and lives off source 3 from then on.
- *
- * Limit of source 2: between dlclose and the next refresh the table names memory
- * that is no longer there.
+ * Limit of source 2: after dlclose the snapshot names memory that is not there any more.
  */
-#include "module.h"
+#include "platform/module.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -33,45 +25,25 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "atomic.h"
-#include "maps.h"
-#include "text.h"
+#include "base/atomic.h"
+#include "base/text.h"
+#include "platform/maps.h"
 
-#define MODULE_SLOTS 512
+#define MODULES_MAX 512
 
 #define VDSO_NAME "linux-vdso.so.1"
 #define SELF_EXE "/proc/self/exe"
 
-/*
- * The macro comes with the function. Weak: a program built here may run where glibc
- * is older.
- */
+/* glibc defines the macro where it has _dl_find_object. Weak: a program built here may
+ * run with an older glibc. */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 #pragma weak _dl_find_object
 #endif
 
-enum slot_state { SLOT_EMPTY, SLOT_LIVE, SLOT_DEAD };
+static struct module snapshot[MODULES_MAX];
+static unsigned snapshot_n;
 
-struct slot {
-	struct module module;		/* constant from when the slot turns live */
-	enum slot_state state;
-	unsigned seen;			/* the last refresh that saw it; for module_refresh only */
-};
-
-static struct slot slots[MODULE_SLOTS];
-static unsigned slots_claimed;
-
-static unsigned slots_used(void)
-{
-	unsigned n = load_relaxed(&slots_claimed);
-
-	return n < MODULE_SLOTS ? n : MODULE_SLOTS;
-}
-
-/*
- * Completes m, whose bias is set, from its program headers. False if it has no
- * segment to load.
- */
+/* Completes m, whose bias is set, from program headers. False if none is of a segment. */
 static bool module_from_phdrs(struct module *m, const ElfW(Phdr) *ph, size_t n)
 {
 	m->start = UINTPTR_MAX;
@@ -104,10 +76,7 @@ static bool module_from_image(struct module *m, uintptr_t base)
 	m->bias = 0;
 	if (!module_from_phdrs(m, ph, eh->e_phnum))
 		return false;
-	/*
-	 * The first segment begins with the header, and page by page its place in
-	 * memory is what we were given.
-	 */
+	/* The first segment begins with the header, whose page is mapped at base. */
 	m->bias = base - (m->start & ~(uintptr_t)0xfff);
 	return module_from_phdrs(m, ph, eh->e_phnum);
 }
@@ -117,7 +86,7 @@ static bool module_holds(const struct module *m, uintptr_t pc)
 	return pc >= m->start && pc < m->end;
 }
 
-/* getauxval complains in errno of what is not there. */
+/* getauxval sets errno if the value is not there. */
 static uintptr_t aux_value(unsigned long type)
 {
 	int saved = errno;
@@ -127,10 +96,8 @@ static uintptr_t aux_value(unsigned long type)
 	return value;
 }
 
-/*
- * The program itself, from the headers the kernel says it has: the loader knows
- * only the code of one that is statically linked, and an older one nothing.
- */
+/* Finds the program by the headers that the kernel says it has: of a statically linked
+ * one the loader knows the code at most. */
 static bool module_find_program(uintptr_t pc, struct module *out)
 {
 	uintptr_t headers = aux_value(AT_PHDR);
@@ -144,10 +111,7 @@ static bool module_find_vdso(uintptr_t pc, struct module *out)
 {
 	uintptr_t base = aux_value(AT_SYSINFO_EHDR);
 
-	/*
-	 * The vdso is a page or two; do not read its header for addresses that
-	 * cannot be in it.
-	 */
+	/* The vdso has a page or two: do not read its header for addresses far away. */
 	if (!base || pc < base || pc - base >= 0x10000)
 		return false;
 	out->path = VDSO_NAME;
@@ -189,15 +153,10 @@ bool module_find_by_loader(uintptr_t pc, struct module *out)
 
 bool module_find_in_snapshot(uintptr_t pc, struct module *out)
 {
-	for (unsigned i = 0, n = slots_used(); i < n; i++) {
-		/*
-		 * acquire: the slot's module is complete; pairs with the release in
-		 * slot_add
-		 */
-		if (load_acquire(&slots[i].state) != SLOT_LIVE)
-			continue;
-		if (module_holds(&slots[i].module, pc)) {
-			*out = slots[i].module;
+	/* acquire: the modules; pairs with store_release in add_one */
+	for (unsigned i = 0, n = load_acquire(&snapshot_n); i < n; i++) {
+		if (module_holds(&snapshot[i], pc)) {
+			*out = snapshot[i];
 			return true;
 		}
 	}
@@ -210,7 +169,7 @@ bool module_find_in_maps(uintptr_t pc, struct module *out)
 
 	if (!maps_find(pc, &file) || file.path[0] != '/')
 		return false;
-	out->path = NULL;	/* there is nowhere to keep it; module_file will look again */
+	out->path = NULL;	/* no memory to keep it in; module_file looks again */
 	return module_from_image(out, file.base) && module_holds(out, pc);
 }
 
@@ -224,69 +183,25 @@ bool module_find(uintptr_t pc, struct module *out)
 	return module_find_in_snapshot(pc, out) || module_find_in_maps(pc, out);
 }
 
-static bool module_same(const struct module *a, const struct module *b)
+static int add_one(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	return a->start == b->start && a->end == b->end && a->eh_frame_hdr == b->eh_frame_hdr &&
-	       a->path == b->path;
-}
-
-static void slot_add(const struct module *m, unsigned refresh)
-{
-	unsigned i = fetch_add_relaxed(&slots_claimed, 1);
-
-	if (i >= MODULE_SLOTS) {
-		store_relaxed(&slots_claimed, MODULE_SLOTS);
-		return;
-	}
-	slots[i].module = *m;
-	slots[i].seen = refresh;
-	/*
-	 * release: publishes the module; pairs with the acquire in
-	 * module_find_in_snapshot
-	 */
-	store_release(&slots[i].state, SLOT_LIVE);
-}
-
-static int refresh_one(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	unsigned refresh = *(unsigned *)arg;
 	struct module m = { .bias = info->dlpi_addr, .path = info->dlpi_name };
 
-	(void)size;
-	if (!module_from_phdrs(&m, info->dlpi_phdr, info->dlpi_phnum))
+	(void)size, (void)arg;
+	if (snapshot_n == MODULES_MAX || !module_from_phdrs(&m, info->dlpi_phdr, info->dlpi_phnum))
 		return 0;
-	for (unsigned i = 0, n = slots_used(); i < n; i++) {
-		if (load_acquire(&slots[i].state) == SLOT_LIVE &&
-		    module_same(&slots[i].module, &m)) {
-			slots[i].seen = refresh;
-			return 0;
-		}
-	}
-	slot_add(&m, refresh);
+	snapshot[snapshot_n] = m;
+	/* release: the module; pairs with load_acquire in module_find_in_snapshot */
+	store_release(&snapshot_n, snapshot_n + 1);
 	return 0;
 }
 
 void module_snapshot(void)
 {
-	static int busy;
-	static unsigned refresh;
-
-	/*
-	 * Two at once would bury each other's modules; the second may as well rely
-	 * on the first.
-	 */
-	if (exchange_acquire(&busy, 1))
-		return;
-	refresh++;
-	dl_iterate_phdr(refresh_one, &refresh);
-	for (unsigned i = 0, n = slots_used(); i < n; i++)
-		if (slots[i].seen != refresh)
-			store_relaxed(&slots[i].state, SLOT_DEAD);
-	/* release: `seen`, for the next refresh; pairs with exchange_acquire above */
-	store_release(&busy, 0);
+	dl_iterate_phdr(add_one, NULL);
 }
 
-void module_refresh(void)
+void module_start(void)
 {
 	if (!loader_answers())
 		module_snapshot();
@@ -317,7 +232,7 @@ void module_file(const struct module *m, char *buf, size_t size)
 		copy_string(buf, size, m->path);
 	else if (module_is_program(m))
 		copy_string(buf, size, SELF_EXE);
-	else if (maps_find(m->start, &file))	/* unknown, or relative to who knows what */
+	else if (maps_find(m->start, &file))	/* unknown or relative */
 		copy_string(buf, size, file.path);
 	else
 		buf[0] = '\0';

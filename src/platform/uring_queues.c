@@ -1,18 +1,19 @@
 /*
- * uring_queues.c - making a ring of io_uring, and taking it down.
+ * uring_queues.c - making a ring of io_uring, and taking it down
  *
- * A ring is made whole or not at all: each mapping keeps it in the kernel, also when its
- * descriptor is closed.
+ * If one mapping fails, the others are unmapped: each would keep the ring in the kernel,
+ * even with its descriptor closed.
  */
-#include "uring_queues.h"
+#include "platform/uring_queues.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "own_fd.h"
-#include "sys.h"
+#include "base/own_fd.h"
+#include "base/sys.h"
+#include "base/throw.h"
 
 enum { SQ, CQ, SQES };
 
@@ -38,6 +39,9 @@ static void find_all(struct uring_queues *q, const struct io_uring_params *p)
 {
 	char *sq = q->mapped[SQ].at, *cq = q->mapped[CQ].at;
 
+	/* The masks follow from the sizes. */
+	check((p->sq_entries & (p->sq_entries - 1)) == 0);
+	check((p->cq_entries & (p->cq_entries - 1)) == 0);
 	q->sqes = q->mapped[SQES].at;
 	q->sq_head = (uint32_t *)(sq + p->sq_off.head);
 	q->sq_tail = (uint32_t *)(sq + p->sq_off.tail);

@@ -1,11 +1,10 @@
 /*
- * userfault.h - ranges of memory whose missing pages a thread of ours fills in.
- * Defined in userfault_linux.c.
+ * userfault.h - ranges of memory whose missing pages a thread of the runtime fills in
  *
- * Whoever touches a missing page of a watched range waits, in user code or within a
- * system call, until the page is put there. All calls but prepare, poke and
- * present are one thread's, the server's; none takes a libc lock or sets errno, and
- * failures are negative errno values.
+ * A thread that touches a missing page of a watched range waits, in user code or in a
+ * system call, until the server has put the page there. The server is one thread: it
+ * alone makes all calls but userfault_poke and userfault_present. No call takes a libc
+ * lock or sets errno. Failures are negative errno values.
  */
 #ifndef GORO_USERFAULT_H
 #define GORO_USERFAULT_H
@@ -14,32 +13,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Once, before the server is made. false: not to be had here. */
-bool userfault_prepare(void);
-/* Once, first of all in the server. From then on it has no descriptors but its own. */
+/* The server's first call. Gives it a descriptor table of its own. False: the kernel does
+ * not offer what is needed. */
 bool userfault_open(void);
-/* The server's last words: it has standard error again. */
+/* Gives the server standard error again, for a message before it ends the process. */
 void userfault_speak(void);
 
-/* Whole pages, not watched already. Pages that are there stay, and so do guards. */
+/* Watches whole pages that are not watched yet. Pages that are there stay, guards too. */
 int userfault_watch(void *p, size_t n);
-/* Nobody may be missing anything in it: it is filled with zeroes as usual from now on. */
+/* No thread may wait for a page of the range. The kernel fills it with zeroes again. */
 int userfault_unwatch(void *p, size_t n);
 
-/* Moves one page to where none is, in a watched range: in one step, as others see it,
- * who find it missing from then on. -ENOENT: there is none; -EBUSY: it is shared with
- * another process, or the system is writing to it by its physical address. */
+/* Moves one page of a watched range to where no page is. Other threads find it missing at
+ * once. -ENOENT: there is no page; -EBUSY: it is shared with another process, or the
+ * system is writing to it by its physical address. */
 int userfault_move(void *to, void *from);
-/* Puts a copy of a page where one is missing; who waits for it goes on. -EEXIST: there
- * is one. */
+/* Puts a copy of a page where one is missing, and wakes the threads that wait for it.
+ * -EEXIST: there is a page. */
 int userfault_put(void *to, const void *from);
-/* Who waits for this page looks again. */
+/* Wakes the threads that wait for this page, which touch it again. */
 void userfault_wake(void *page);
 
-/* Addresses that somebody waits for; how many. Does not wait. */
+/* Stores addresses that threads wait for, and returns their number. Does not wait. */
 size_t userfault_read(uintptr_t *addr, size_t max);
-/* Sleeps until there are some, somebody pokes, or the time is up; -1: no time. */
+/* Sleeps until there are such addresses, a poke, or the end of the time; -1: no end. */
 void userfault_sleep(int64_t timeout_ns);
+/* Ends the server's userfault_sleep. */
 void userfault_poke(void);
 
 /* Whether a page is there. */

@@ -1,22 +1,25 @@
 /*
- * userfault_linux.c - Linux behind userfault.h: userfaultfd(2).
+ * userfault_linux.c - userfault.h by userfaultfd(2)
  *
- * Three things are needed of it: that it serves the kernel's own accesses, within system
- * calls, too, which takes a privilege (CAP_SYS_PTRACE, the sysctl
- * vm.unprivileged_userfaultfd, or access to /dev/userfaultfd); faults at missing pages;
- * and UFFDIO_MOVE, of Linux 6.8. Where one of them is missing there is no userfault, and
- * GORO_DEBUG=nouserfault=1 is as if it were so.
+ * It needs three things of the kernel:
  *
- * The descriptor is in a table of the server's own. Should somebody else close it, such
- * as a program that closes all that it finds, pages that are away would read as
- * zeroes.
+ *  - faults in system calls are served, too: this takes a privilege (CAP_SYS_PTRACE, the
+ *    sysctl vm.unprivileged_userfaultfd, or access to /dev/userfaultfd)
+ *  - faults at missing pages
+ *  - UFFDIO_MOVE, of Linux 6.8
  *
- * Why UFFDIO_MOVE, when a page could be write-protected, copied and dropped: a page that
- * a device, or another process, is writing to by its physical address would be copied
- * too early, protected or not. The kernel knows of these pages and moves none of them.
+ * If one is missing, userfault_open returns false. With GORO_DEBUG=nouserfault=1
+ * evacuate.c makes no server.
+ *
+ * The descriptor is in a table of the server's own. A program that closes all descriptors
+ * would close it otherwise, and missing pages would read as zeroes.
+ *
+ * Rejected: to write-protect, copy and drop a page instead of UFFDIO_MOVE. A page that a
+ * device or another process is writing to by its physical address would be copied too
+ * early, protected or not. The kernel knows these pages and does not move them.
  */
 #define _GNU_SOURCE
-#include "userfault.h"
+#include "platform/userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +30,12 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "debug.h"
-#include "os.h"
-#include "syscall_raw.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "base/syscall_raw.h"
 
-/* Newer than some headers. */
+/* Some headers are older than these. */
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 struct move {
 	uint64_t dst, src, len, mode;
@@ -48,7 +50,7 @@ struct move {
 #endif
 #define IOCTL_NEW_FD _IO(0xAA, 0x00)		/* of /dev/userfaultfd */
 
-static int faults = -1;		/* in the server's table alone */
+static int faults = -1;		/* the userfaultfd, in the server's table alone */
 static int server_tid;
 
 static long control(unsigned long request, void *arg)
@@ -77,19 +79,15 @@ static int open_by_device(void)
 	return (int)fd;
 }
 
-bool userfault_prepare(void)
-{
-	return !debug.nouserfault;
-}
-
-/* A table with nothing in it. What it would keep open others would wait for the end of. */
+/* Gives the thread an empty table. A copy would keep open what the program closes, and
+ * the other ends of its pipes would wait. */
 static bool leave_table(void)
 {
 	return syscall_raw(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) == 0;
 }
 
-/* From the table of the process. (Standard error may be a socket, which cannot be opened
- * by way of /proc/self/fd.) */
+/* Fetches descriptor 2 from the process's table. Standard error may be a socket, which
+ * cannot be opened by /proc/self/fd. */
 void userfault_speak(void)
 {
 	long pid = syscall_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -128,7 +126,7 @@ int userfault_unwatch(void *p, size_t n)
 	return (int)control(UFFDIO_UNREGISTER, &r);
 }
 
-/* -EAGAIN: it came in the way of something else that the kernel did to the page. */
+/* -EAGAIN: the kernel was changing the page or its mapping meanwhile. */
 int userfault_move(void *to, void *from)
 {
 	struct move m = { (uintptr_t)to, (uintptr_t)from, os_page_bytes, 0, 0 };
@@ -166,7 +164,7 @@ size_t userfault_read(uintptr_t *addr, size_t max)
 	return count;
 }
 
-/* Poked by a signal, not by way of a descriptor, which the program might close. */
+/* A poke is a signal: the program might close a descriptor. */
 void userfault_sleep(int64_t timeout_ns)
 {
 	struct pollfd p = { faults, POLLIN, 0 };

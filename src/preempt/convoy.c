@@ -1,80 +1,108 @@
 /*
  * convoy.c - locks whose holder has no P.
  *
- * A goroutine can be stopped anywhere, also where it holds a lock that the runtime
- * knows nothing of: of a FILE, of malloc, a pthread mutex. Whoever runs next and wants
- * that lock goes to sleep in the kernel, and loses its P for it (retake.c); so does the
- * next, and the one after that, until it is the holder's turn. And then it is not over:
- * all of them are awake one after the other, without a P, and compete for the lock with
- * the one that has it. Each of its unlocks is a system call then, and a thread that is
- * stopped because it runs without a P is as like as not the one that holds the lock.
+ * A goroutine can be preempted anywhere, also where it holds a lock that the runtime
+ * knows nothing of: of a FILE, of malloc, a pthread mutex. The next goroutine on the P
+ * that wants that lock goes to sleep in the kernel, and loses its P for it (retake.c). So
+ * does the one after it, and so on, until it is the holder's turn. That is not the end.
+ * All of them wake one after the other, without a P, and compete for the lock with the
+ * goroutine that holds it. Each unlock then is a system call, and a thread that is
+ * stopped because it runs without a P is often the one that holds the lock.
  *
- * What can be seen from outside: that a thread sleeps on a lock, and on which
- * (os_thread_asleep). From this, on the P's side, in four steps:
+ * What sysmon can see: that a thread sleeps on a lock, and on which (os_thread_asleep).
+ * From this it acts in four steps. A is preempted while it holds the lock. B runs next on
+ * the same P, and soon sleeps on the lock.
  *
- *	A is stopped, with the lock. B is next, and soon asleep on it.
- *	1. B's P goes back to A, who was stopped there last: it is the likely holder. B
- *	   sleeps on, as A's heir.
- *	2. A unlocks and so wakes B; both want the lock from then on. If B gets it A falls
- *	   asleep on it. Found so, A loses its P to B, who goes on with it as if nothing
- *	   had been (p_give), and A is stopped: there, asleep, it does not hold the lock.
- *	3. Else A is stopped where it does not hold the lock, in the call that wakes B (or
- *	   about to sleep), and its P goes to B. It is asked at each look, and stopped
- *	   when it is found there.
- *	4. Others that sleep on the lock are stopped at once: for one that competes, the
- *	   rest may as well wait for their turn.
+ *	1. B's P goes back to A, which was stopped there last and so is the likely holder.
+ *	   B sleeps on, as A's heir.
+ *	2. A unlocks and so wakes B. Both want the lock from then on. If B gets it, A
+ *	   falls asleep on it. When sysmon finds A asleep, A's P goes to B, which goes on
+ *	   with it without noticing (p_give), and A is stopped: asleep, it does not hold
+ *	   the lock.
+ *	3. Otherwise A is stopped where it does not hold the lock: in the call that wakes
+ *	   B, or where it is about to sleep. sysmon signals A at each look, and the
+ *	   handler stops A when it finds it there. A's P goes to B.
+ *	4. Other goroutines that sleep on the lock are stopped at once: while one
+ *	   competes, the rest can as well wait for their turns.
  *
- * Then nobody is left who competes. A signal does not hurt a sleep on a lock: it has no
- * timeout, the kernel makes the call again, and it finds the lock free, or not. Had the
- * thread been woken in between it is left alone: the wake was meant for it, and if it is
- * stopped with it everybody else sleeps on beside a free lock.
+ * Then nobody competes any more. A signal does not hurt a sleep on a lock. The sleep has
+ * no timeout, the kernel makes the call again, and the call finds the lock free, or not.
+ * A thread that an unlock has woken in between is left alone: if it were stopped, the
+ * wake would be lost, and all other threads would sleep on beside a free lock.
  *
- * All of it is a guess, and nothing is wrong if it is a wrong one: somebody runs out of
- * turn. With several Ps the holder may simply be running on another: then B's P goes to
- * the next in line. It takes some hundred microseconds, of which one hundred nobody has
- * the lock. So where a stop led to this, slices are longer, up to the usual one of
- * SLICE_NS.
+ * All of this is a guess. A wrong guess does no harm: a goroutine runs out of turn. With
+ * several Ps the holder may simply be running on another P. Then B's P goes to the next
+ * in line. A convoy lasts some hundred microseconds, in one hundred of which nobody has
+ * the lock. So where preempting led to a convoy, slices become longer, up to SLICE_NS.
  *
- * Rejected: to count locks, by standing in for libc's functions: those inside libc are
- * not called that way. To stop nobody inside libc: a lock may be held all the time.
+ * Rejected:
+ *
+ * - To count locks, by functions of our own in place of libc's. Locks inside libc are not
+ *   taken by way of those.
+ * - Never to stop a goroutine inside libc. It may hold a lock all the time.
  */
-#include "convoy.h"
+#include "preempt/convoy.h"
 
-#include "debug.h"
-#include "os.h"
-#include "regs.h"
-#include "retake.h"
-#include "runq.h"
-#include "runtime.h"
-#include "unwind.h"
+#include "base/debug.h"
+#include "base/hook.h"
+#include "base/os.h"
+#include "unwind/regs.h"
+#include "preempt/retake.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "unwind/unwind.h"
+
+/* A goroutine that sleeps on a lock this soon after its slice began probably waits for
+ * the one that was stopped before it. */
+#define CONVOY_SOON_NS 300000
+/* Looks, LOOK_SOON_NS apart, at goroutines that compete for a lock, before sysmon leaves
+ * them to themselves. */
+#define CONVOY_LOOKS 40
+/* How often a slice is doubled at most: SLICE_SHORT_NS then is longer than SLICE_NS. */
+#define CONVOY_DOUBLINGS 4
+
+/* What sysmon knows of a lock that goroutines compete for on a P. sysmon's. */
+static struct convoy {
+	struct m *holder;	/* believed to hold the lock; NULL: no convoy */
+	uintptr_t lock;		/* its address */
+	int looks;		/* at the holder, since the convoy began */
+	unsigned doublings;	/* of the slice, since preempting lately led to convoys */
+	bool by_last_stop;	/* the last preemption led to a convoy */
+	uint64_t over_tick;	/* the last slice that came to its end, by p_slices */
+} convoys[GOMAXPROCS_MAX];
+
+static struct convoy *convoy_of(const struct p *pp)
+{
+	return &convoys[pp->id];
+}
 
 /* ------------------------------------------------------------- who is who */
 
-/* It goes on without a P, and slept on this lock since it lost it. */
+/* Whether mp goes on without a P, and has slept on this lock since it lost its P. */
 static bool competes(const struct m *mp, uintptr_t lock)
 {
-	return mp->lock == lock && load_acquire(&mp->attn) & ATTN_TAKEN &&
+	return mp->watch.lock == lock && load_acquire(&mp->attn) & ATTN_TAKEN &&
 	       load_relaxed(&mp->tid) != 0;
 }
 
-/* One that has got the lock from mp, which sleeps on it: it is awake. */
+/* The M that has got the lock, while mp sleeps on it: a competitor that is awake. */
 static struct m *awake_competitor(const struct m *mp)
 {
 	if (load_relaxed(&sched.taken) <= 1)
 		return NULL;
 	for (struct m *to = load_acquire(&sched.all_m); to; to = to->all_link)
-		if (to != mp && competes(to, mp->lock) && retake_asleep(to) == OS_AWAKE)
+		if (to != mp && competes(to, mp->watch.lock) && retake_asleep(to) == OS_AWAKE)
 			return to;
 	return NULL;
 }
 
-/* One that has a P and slept on the lock before is awake: it may hold it. */
+/* Whether an M with a P that slept on the lock before is awake: it may hold the lock. */
 static bool held_with_p(uintptr_t lock)
 {
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
 		struct m *mp = load_acquire(&p_at(i)->mp);
 
-		if (mp && mp->lock == lock && retake_asleep(mp) == OS_AWAKE)
+		if (mp && mp->watch.lock == lock && retake_asleep(mp) == OS_AWAKE)
 			return true;
 	}
 	return false;
@@ -82,10 +110,10 @@ static bool held_with_p(uintptr_t lock)
 
 bool convoy_has_heir(const struct m *mp)
 {
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); mp->lock && i < n; i++) {
-		const struct convoy *c = &p_at(i)->convoy;
+	for (int i = 0, n = load_acquire(&sched.gomaxprocs); mp->watch.lock && i < n; i++) {
+		const struct convoy *c = convoy_of(p_at(i));
 
-		if (c->holder && c->lock == mp->lock && load_relaxed(&p_at(i)->mp) == c->holder)
+		if (c->holder && c->lock == mp->watch.lock && load_relaxed(&p_at(i)->mp) == c->holder)
 			return true;
 	}
 	return false;
@@ -93,24 +121,27 @@ bool convoy_has_heir(const struct m *mp)
 
 static void begin(struct p *pp, struct m *holder, uintptr_t lock)
 {
-	pp->convoy.holder = holder;
-	pp->convoy.lock = lock;
-	pp->convoy.looks = 0;
+	struct convoy *c = convoy_of(pp);
+
+	check(lock != 0 && !holder->is_foreign);
+	c->holder = holder;
+	c->lock = lock;
+	c->looks = 0;
 	store_relaxed(&pp->heir, NULL);
 }
 
 static void end(struct p *pp)
 {
-	pp->convoy.holder = NULL;
+	convoy_of(pp)->holder = NULL;
 	store_relaxed(&pp->heir, NULL);
 }
 
-/* ---------------------------------------------------------- sysmon's deeds */
+/* ---------------------------------------------------------- sysmon acts */
 
-/* Stops one that sleeps on a lock, if it still does when the signal comes. */
+/* Stops mp, which sleeps on a lock, if it still sleeps when the signal comes. */
 static void stop_sleeper(struct m *mp, int64_t now)
 {
-	if (load_relaxed(&mp->signalled))
+	if (load_relaxed(&mp->watch.signalled))
 		return;
 	store_relaxed(&mp->stop_where, STOP_WAITING);
 	retake_signal(mp, now);
@@ -130,21 +161,24 @@ static bool give(struct p *pp, struct m *to)
 static bool hand_back(struct p *pp, const struct m *mp, int64_t now)
 {
 	struct g *gp = load_relaxed(&pp->stopped);
+	struct convoy *c = convoy_of(pp);
 	bool there;
 
-	if (!gp || now - pp->seen_at > CONVOY_SOON_NS || held_with_p(mp->lock))
+	if (!gp || now - retake_seen_at(pp) > CONVOY_SOON_NS || held_with_p(mp->watch.lock))
 		return false;
 	lock_acquire(&sched.lock);
 	there = !load_relaxed(&sched.stopping) && globq_take(gp);
 	if (there)
 		sched.idle_m_locked--;
+	check(!there || (gp->locked_m != mp && gp->locked_m->locked_g == gp));
 	lock_release(&sched.lock);
 	if (!there)
 		return false;
-	if (!pp->convoy.by_last_stop && pp->convoy.doublings < CONVOY_DOUBLINGS)
-		pp->convoy.doublings++;
-	pp->convoy.by_last_stop = true;
-	begin(pp, gp->locked_m, mp->lock);
+	if (!c->by_last_stop && c->doublings < CONVOY_DOUBLINGS)
+		c->doublings++;
+	check(c->doublings <= CONVOY_DOUBLINGS);
+	c->by_last_stop = true;
+	begin(pp, gp->locked_m, mp->watch.lock);
 	count_up(&pp->count.thread_wakeups, 1);
 	m_hand_p(gp->locked_m, pp);
 	return true;
@@ -154,16 +188,17 @@ bool convoy_hand_on(struct p *pp, struct m *mp, int64_t now)
 {
 	struct m *to;
 
-	if (debug.asyncpreemptoff)
+	check(!load_relaxed(&pp->mp) && mp->watch.lock);
+	if (debug.asyncpreemptoff || debug.noconvoy)
 		return false;
 	if (!(to = awake_competitor(mp)) || !give(pp, to))
 		return hand_back(pp, mp, now);
-	begin(pp, to, mp->lock);	/* step 2 */
+	begin(pp, to, mp->watch.lock);	/* step 2 */
 	stop_sleeper(mp, now);
 	return true;
 }
 
-/* Step 4, and who is the heir: one that is awake, if there is one. */
+/* Step 4. The heir: a competitor that is awake, if there is one. */
 static struct m *choose_heir(const struct p *pp, int64_t now)
 {
 	struct m *heir = NULL;
@@ -172,7 +207,7 @@ static struct m *choose_heir(const struct p *pp, int64_t now)
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
 		bool sleeps;
 
-		if (!competes(mp, pp->convoy.lock))
+		if (!competes(mp, convoy_of(pp)->lock))
 			continue;
 		sleeps = retake_asleep(mp) != OS_AWAKE;
 		if (!heir || (heir_sleeps && !sleeps)) {
@@ -185,7 +220,7 @@ static struct m *choose_heir(const struct p *pp, int64_t now)
 	return heir;
 }
 
-/* The first looks, and then every second, fourth and so on. */
+/* The first four looks, and then the 8th, 16th and so on. */
 static bool is_turn(int look)
 {
 	return look <= 4 || (look & (look - 1)) == 0;
@@ -193,16 +228,17 @@ static bool is_turn(int look)
 
 bool convoy_watch(struct p *pp, struct m *mp, int64_t now)
 {
+	struct convoy *c = convoy_of(pp);
 	struct m *heir;
 
-	if (!pp->convoy.holder)
+	check(!c->holder || (c->lock && c->looks <= CONVOY_LOOKS));
+	if (!c->holder)
 		return false;
-	if (pp->convoy.holder != mp || load_relaxed(&sched.taken) == 0 ||
-	    ++pp->convoy.looks > CONVOY_LOOKS) {
+	if (c->holder != mp || load_relaxed(&sched.taken) == 0 || ++c->looks > CONVOY_LOOKS) {
 		end(pp);
 		return false;
 	}
-	if (!is_turn(pp->convoy.looks) || retake_asleep(mp) != OS_AWAKE)
+	if (!is_turn(c->looks) || retake_asleep(mp) != OS_AWAKE)
 		return true;
 	heir = choose_heir(pp, now);
 	store_relaxed(&pp->heir, heir);
@@ -215,15 +251,16 @@ bool convoy_watch(struct p *pp, struct m *mp, int64_t now)
 
 /* ------------------------------------------------------- on the M's thread */
 
-/* A call that wakes says how many it woke; a write in between, to a FILE that is
- * locked, writes more than a byte. */
+/* Whether the thread stands where it does not hold the lock. A call that wakes returns
+ * how many threads it woke, 0 or 1. Another call in between, such as a write to a FILE
+ * that is locked, returns more. */
 static bool is_at(enum stop_where where, const struct unwind_regs *regs)
 {
 	uintptr_t pc = regs->reg[UNWIND_PC];
 
 	if (!os_is_readable(pc - 4))
-		return false;		/* code that can only be executed, or ends here */
-	return REGS_AT_SYSCALL(pc) ||	/* it sleeps: the call is made again */
+		return false;	/* code that cannot be read, or begins here */
+	return REGS_AT_SYSCALL(pc) ||	/* the thread slept: the call is made again */
 	       (where == STOP_FREE && REGS_AFTER_SYSCALL(pc) && regs->reg[0] <= 1);
 }
 
@@ -231,13 +268,14 @@ bool convoy_may_stop(struct m *mp, const struct unwind_regs *regs)
 {
 	enum stop_where where = (enum stop_where)load_relaxed(&mp->stop_where);
 
+	check(mp == m_self());
 	if (!load_relaxed(&mp->stop_where))
 		return true;
 	store_relaxed(&mp->stop_where, STOP_ANYWHERE);
 	if (is_at(where, regs))
 		return true;
-	count_up(&mp->put_off, 1);
-	return where == STOP_FREE && load_relaxed(&mp->put_off) > PUT_OFF_MAX;
+	count_up(&mp->watch.put_off, 1);
+	return where == STOP_FREE && load_relaxed(&mp->watch.put_off) > PUT_OFF_MAX;
 }
 
 bool convoy_may_pass_on(const struct unwind_regs *regs)
@@ -245,11 +283,13 @@ bool convoy_may_pass_on(const struct unwind_regs *regs)
 	return is_at(STOP_FREE, regs);
 }
 
-void convoy_pass_on(struct m *mp)
+/* mp is about to wait for its turn: its P goes to the heir, if there is one. */
+static void convoy_pass_on(struct m *mp)
 {
 	struct p *pp = mp->p;
 	struct m *heir = load_relaxed(&pp->heir);
 
+	check(mp == m_self() && pp->mp == mp && heir != mp);
 	if (!heir)
 		return;
 	store_relaxed(&pp->heir, NULL);
@@ -262,11 +302,17 @@ void convoy_pass_on(struct m *mp)
 	lock_release(&sched.lock);
 }
 
+static void fill_turn_pass_on(void)
+{
+	turn_pass_on = convoy_pass_on;
+}
+AT_LOAD(fill_turn_pass_on);
+
 /* ------------------------------------------------------------------ slices */
 
 int64_t convoy_slice(const struct p *pp, int64_t slice)
 {
-	int64_t longer = slice << pp->convoy.doublings;
+	int64_t longer = slice << convoy_of(pp)->doublings;
 
 	if (slice >= SLICE_NS)
 		return slice;
@@ -275,10 +321,13 @@ int64_t convoy_slice(const struct p *pp, int64_t slice)
 
 void convoy_slice_over(struct p *pp, uint64_t tick)
 {
-	if (pp->convoy.over_tick == tick)
-		return;		/* it was asked before, and put off */
-	pp->convoy.over_tick = tick;
-	if (!pp->convoy.by_last_stop && pp->convoy.doublings > 0)
-		pp->convoy.doublings--;
-	pp->convoy.by_last_stop = false;
+	struct convoy *c = convoy_of(pp);
+
+	if (c->over_tick == tick)
+		return;		/* put off by the handler, and asked again */
+	c->over_tick = tick;
+	check(c->doublings <= CONVOY_DOUBLINGS);
+	if (!c->by_last_stop && c->doublings > 0)
+		c->doublings--;
+	c->by_last_stop = false;
 }

@@ -1,179 +1,47 @@
 /*
  * preempt.c - stopping a goroutine where it stands, on its thread.
  *
- * In C a goroutine can be stopped anywhere (inside malloc, printf, a vector
- * kernel) only if it goes on later on the same kernel thread: the lock that it
- * holds may be owned by that thread, the register may hold the address of a
- * thread-local variable. So a goroutine is not moved: its thread hands the P to
- * another thread, and goes to sleep as it is, in the signal handler; the
- * goroutine waits in the global queue for its turn, bound to this M. Whoever
- * picks it hands over the P it was picked with, and the handler returns.
+ * In C a goroutine can be stopped anywhere (inside malloc, printf, a vector kernel) only
+ * if it goes on later on the same kernel thread: that thread may own the lock that the
+ * goroutine holds, and a register may hold the address of a thread-local variable. So the
+ * goroutine is not moved. Its thread hands the P to another thread and sleeps in the
+ * signal handler. The goroutine waits in the global queue, bound to this M. An M that
+ * picks it hands over the P that it was picked with, and the handler returns. How it
+ * waits: turn.c.
  *
- * The same for a goroutine whose P was taken from it while its thread slept in
- * the kernel, and which has come back, and for one that was asked to give way
- * while it was in the runtime and is about to leave it.
+ * The signal (SIG_PREEMPT) runs on a stack of the thread's own, since a goroutine's may
+ * be small. In state RUNTIME the handler does nothing: the way out of the runtime looks
+ * at ATTN_GIVE_WAY. While the program counter is in libc the handler asks for another
+ * try, up to PUT_OFF_MAX times. A goroutine that is stopped while it holds a lock of
+ * libc's makes all others wait for that lock. They lose their Ps for it, so nothing
+ * hangs, but it costs: see convoy.c.
  *
- * The signal (SIG_PREEMPT) runs on a stack of the thread's own, since a
- * goroutine's may be small. In state RUNTIME the handler does nothing: the way
- * out of the runtime looks at ATTN_GIVE_WAY. While the program counter is in libc
- * it asks for another try, a few times: a goroutine that is stopped while it
- * holds a lock of libc's makes all others wait for that lock (they lose their
- * Ps for it, so that nothing hangs, but it costs: see convoy.c).
+ * Nothing here, and nothing in state RUNTIME, takes a libc lock: its holder may be a
+ * stopped goroutine.
  *
- * Nothing here, and nothing in state RUNTIME, takes a libc lock: its holder may
- * be a stopped goroutine.
- *
- * Rejected: switching stacks in the handler. Cheaper, and wrong in C: see above.
+ * Rejected: switching stacks in the handler. That is cheaper, and wrong in C: see above.
  */
 #define _GNU_SOURCE
-#include "preempt.h"
+#include "preempt/preempt.h"
 
 #include <link.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include <goro.h>
 
-#include "backtrace.h"
-#include "convoy.h"
-#include "debug_attach.h"
-#include "fault.h"
-#include "fd.h"
-#include "latency.h"
-#include "netpoll.h"
-#include "os.h"
-#include "reach.h"
-#include "restart.h"
-#include "runq.h"
-#include "runtime.h"
-#include "sigchain.h"
-#include "signal_notify.h"
-#include "trace.h"
-
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
-#endif
-
-/* For the handlers themselves: symbolizing a trace is the hungriest. */
-#define HANDLER_BYTES (64 << 10)
-
-/* What the thread that starts the runtime has blocked, for all Ms; but neither a fault, which
- * would end the process without a report, nor the preemption signal. */
-static sigset_t program_mask;
-
-/* ------------------------------------------------------------------ in line */
-
-/* sched.lock held. A P that nobody runs. *was_to_look: one for whose M a place among
- * the spinning was taken. */
-static struct p *free_p(bool *was_to_look)
-{
-	struct p *pp;
-
-	if (load_relaxed(&sched.stopping))
-		return NULL;
-	pp = p_idle_get();
-	if (!pp && (pp = need_m_take()))
-		*was_to_look = pp->spawn_spinning;
-	return pp;
-}
-
-/* A P whose M is in an announced call, taken from it. */
-static struct p *take_left_behind(void)
-{
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		struct p *pp = p_at(i);
-
-		if (p_take_left_behind(pp))
-			return pp;
-	}
-	return NULL;
-}
-
-/* sched.lock held. The next to run on a P that is given away, if it brings its own M:
- * its thread is woken at once, and not one that looks for it first. Where there is a
- * poller somebody is to look there before. */
-static struct g *next_bound(struct p *pp)
-{
-	struct g *gp;
-
-	if (load_relaxed(&sched.stopping) || !runq_empty(pp) || timers_are_due(pp) ||
-	    pp->untried || fd_posts(pp) || netpoll_on())
-		return NULL;
-	gp = globq_get_bound();
-	if (gp) {
-		pp->global_served = true;
-		sched.idle_m_locked--;
-		count_up(&pp->count.thread_wakeups, 1);
-	}
-	return gp;
-}
-
-void preempt_wait_turn(struct m *mp, bool fresh)
-{
-	struct g *gp = mp->curg;
-	struct p *pp = NULL;
-	struct g *next = NULL;
-	bool was_to_look = false;
-
-	gp->locked_m = mp;
-	mp->locked_g = gp;
-	store_relaxed(&mp->cpu, os_cpu());
-	if (mp->p) {
-		runq_stopped(mp->p);
-		latency_ready(mp->p, gp);
-	} else {
-		store_relaxed(&gp->status, G_RUNNABLE);
-	}
-	if (!mp->p && trace_on())	/* before more is told of this thread */
-		trace_go_back_unlocked(mp, gp);
-	if (!mp->p && !load_relaxed(&sched.stopping))
-		pp = take_left_behind();
-	lock_acquire(&sched.lock);
-	if (!mp->p)
-		trace_go_back(mp, gp);
-	if (!mp->p && !pp)
-		pp = free_p(&was_to_look);
-	if (!pp && fresh)
-		globq_put_fresh(gp);
-	else if (!pp)
-		globq_put(gp);
-	if (mp->p && !load_relaxed(&mp->p->heir))
-		next = next_bound(mp->p);
-	lock_release(&sched.lock);
-	if (pp) {
-		p_bind(mp, pp);
-	} else {
-		if (fresh)
-			sysmon_somebody_waits();
-		if (mp->p)
-			store_relaxed(&mp->p->stopped, gp);
-		if (next)
-			m_hand_p(next->locked_m, p_unbind(mp));
-		else if (mp->p)
-			convoy_pass_on(mp);
-		m_stop_locked(mp);
-		store_relaxed(&mp->stop_where, STOP_ANYWHERE);
-	}
-	if (was_to_look) {
-		/* We have something to run; somebody else is to look around. */
-		fetch_add_seqcst(&sched.spinning, -1);
-		wake();
-	}
-	if (gp->lock_depth == 0) {
-		gp->locked_m = NULL;
-		mp->locked_g = NULL;
-	}
-	latency_run(mp->p, gp);
-	store_relaxed(&gp->status, G_RUNNING);
-	p_slice_begin(mp->p);
-}
+#include "preempt/convoy.h"
+#include "base/os.h"
+#include "preempt/restart.h"
+#include "unwind/unwind.h"
+#include "sched/init.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "preempt/sigchain.h"
 
 /* ------------------------------------------------------------- put it off */
 
-/* libc and the loader, where a goroutine is better not stopped. A call of theirs that is
- * made again counts as theirs. */
+/* The code of libc and of the loader, where a goroutine is better not stopped. */
 static struct code_range {
 	uintptr_t start, end;
 } delicate[4];
@@ -207,19 +75,20 @@ TOOL_RACY bool preempt_is_delicate(uintptr_t pc)
 	return restart_is_inside(pc);
 }
 
-/* Whether the goroutine may be stopped here; if not, retake.c tries again. */
+/* Whether the goroutine may be stopped here. If not, sysmon tries again. */
 static bool may_stop(struct m *mp, const void *ucontext)
 {
 	struct unwind_regs regs;
 
-	if (load_relaxed(&mp->put_off) >= PUT_OFF_MAX)
+	check(mp->p->mp == mp);
+	if (load_relaxed(&mp->watch.put_off) >= PUT_OFF_MAX)
 		return true;
 	unwind_regs_from_ucontext(&regs, ucontext);
 	if (load_relaxed(&mp->p->heir))
 		return convoy_may_pass_on(&regs);
 	if (!preempt_is_delicate(regs.reg[UNWIND_PC]))
 		return true;
-	count_up(&mp->put_off, 1);
+	count_up(&mp->watch.put_off, 1);
 	return false;
 }
 
@@ -238,15 +107,16 @@ void preempt_signal(struct m *mp)
 
 /* ------------------------------------------------------------- the handler */
 
-/* In user code on a thread with a goroutine. The same crossing of the border as
- * in rt_enter, with what rt_enter_slow does done here, on this stack. */
+/* In user code on a thread with a goroutine. Crosses the border as rt_enter does, with
+ * the work of rt_enter_slow done here, on this stack. */
 static void stop_here(struct m *mp, const void *ucontext)
 {
 	struct unwind_regs regs;
 	uint32_t attn;
 
+	check(mp->curg->mp == mp && !load_relaxed(&mp->stopped_at));
 	if (mp->curg->preempt_off)
-		return;		/* even without a P, if that was taken while it slept */
+		return;		/* even without a P, if it was taken while the M slept */
 	if (load_relaxed(&mp->stop_where)) {
 		unwind_regs_from_ucontext(&regs, ucontext);
 		if (!convoy_may_stop(mp, &regs))
@@ -257,13 +127,14 @@ static void stop_here(struct m *mp, const void *ucontext)
 	attn = border_settle(mp);
 	if (attn & ATTN_TAKEN || (border_gives_way(mp, attn) && may_stop(mp, ucontext))) {
 		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_GIVE_WAY);
-		store_relaxed(&mp->put_off, 0);
+		store_relaxed(&mp->watch.put_off, 0);
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);
 		if (mp->p)
 			mp->trace.preempted = true;
 		store_release(&mp->stopped_at, ucontext);
-		preempt_wait_turn(mp, attn & ATTN_TAKEN && load_relaxed(&mp->slept));
+		turn_wait(mp, attn & ATTN_TAKEN && load_relaxed(&mp->slept));
+		check(mp == m_self() && mp->p->mp == mp);
 		store_release(&mp->stopped_at, NULL);
 	}
 	/* release: what was done to the P; pairs with load_acquire in p_take */
@@ -276,27 +147,58 @@ TOOL_RACY bool preempt_restart(const struct m *mp, void *uc)
 	struct restart_stack on = { 0, 0 };
 
 	if (gp)
-		on = (struct restart_stack){ (uintptr_t)load_relaxed(&gp->stack_lo),
-		                             (uintptr_t)load_relaxed(&gp->stack_hi) };
+		on = (struct restart_stack){ (uintptr_t)load_relaxed(&gp->stack.lo),
+		                             (uintptr_t)load_relaxed(&gp->stack.hi) };
 	return restart_interrupted(uc, on);
 }
 
-/* A goroutine whose call is made again is not stopped: it is as good as asleep, and its
- * time must not stand still until it is its turn. */
+static struct preempt_guest *guests;
+
+void preempt_invite(struct preempt_guest *guest)
+{
+	struct preempt_guest **at = &guests;
+
+	check(guest->takes || guest->visits);
+	while (*at && (*at)->order <= guest->order)
+		at = &(*at)->next;
+	guest->next = *at;
+	*at = guest;
+}
+
+TOOL_RACY bool preempt_taken(int sig, const siginfo_t *info)
+{
+	for (const struct preempt_guest *guest = guests; guest; guest = guest->next)
+		if (guest->takes && guest->takes(sig, info))
+			return true;
+	return false;
+}
+
+/* True: a guest made the thread sleep, and no goroutine runs on the thread. */
+TOOL_RACY static bool visit(struct m *mp, const void *uc)
+{
+	bool slept = false;
+
+	for (const struct preempt_guest *guest = guests; guest; guest = guest->next)
+		if (guest->visits && guest->visits(mp, uc))
+			slept = true;
+	return slept && (!mp || mp->is_foreign);
+}
+
+/* A goroutine whose system call is made again is not stopped. It is as good as asleep,
+ * and must not have to wait for its turn before its timeout goes on. */
 static void on_preempt(int sig, siginfo_t *info, void *uc)
 {
 	struct m *mp = m_self();
 	int *errno_at = goro_errno();
 	int saved = *errno_at;
-	bool program_saw = !os_signal_is_ours(info) && !debug_attach_take(info) &&
-	                   !signal_take(sig) && sigchain_give(&chain, info, uc);
+	bool program_saw = !os_signal_is_ours(info) && !preempt_taken(sig, info) &&
+	                   sigchain_give(&chain, info, uc);
 	bool sleeps_on = false;
 
-	if (load_relaxed(&reach_holding) & 1 && reach_on_signal(uc) && (!mp || mp->is_foreign))
+	if (visit(mp, uc))
 		preempt_restart(NULL, uc);
 	if (mp) {
-		backtrace_on_signal(mp, uc);
-		store_relaxed(&mp->signalled, 0);
+		store_relaxed(&mp->watch.signalled, 0);
 		if (!mp->is_foreign && !program_saw && load_relaxed(&mp->state) != M_RUNTIME)
 			sleeps_on = preempt_restart(mp, uc);
 		if (!mp->is_foreign && !sleeps_on && load_relaxed(&mp->state) == M_USER)
@@ -305,9 +207,10 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 	*errno_at = saved;
 }
 
-/* Where it has interrupted the tool, or libc, which the tool may have called, it
- * comes to nothing, and retake.c tries again. Only a system call that it has cut
- * short is seen to: the tool makes its own differently. */
+/* The handler behind TSan's back. Where the signal has interrupted the tool, or libc,
+ * which the tool may have called, it does nothing, and sysmon tries again. It only makes
+ * a system call go on that it has cut short in libc: the tool makes its own calls
+ * elsewhere. */
 TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 {
 	uintptr_t pc = REGS_UCONTEXT_PC(uc);
@@ -321,68 +224,30 @@ TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 		return;
 	if (preempt_is_delicate(pc) && !mp->is_foreign && load_relaxed(&mp->state) != M_RUNTIME)
 		preempt_restart(mp, uc);
-	store_relaxed(&mp->signalled, 0);
+	store_relaxed(&mp->watch.signalled, 0);
 }
 
 /* ------------------------------------------------------------------ set-up */
 
-void preempt_init(void)
+static void preempt_init(void)
 {
 	if (tool_init())
 		chain.direct = on_preempt_direct;
 	dl_iterate_phdr(find_delicate, NULL);
 	sigchain_install(&chain, NULL);
-	pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
-	fault_unmask(&program_mask);
-	sigdelset(&program_mask, SIG_PREEMPT);
 }
 
-void preempt_forked(void)
+HOOK(at_start, START_SIGNALS, preempt_init);
+
+/* In a child made by fork the signal is the program's alone. */
+static void preempt_forked(void)
 {
 	sigchain_remove(&chain);
 }
 
-bool preempt_thread_prepare(struct m *mp)
-{
-	if (mp->signal_stack)
-		return true;
-	mp->signal_stack_bytes = HANDLER_BYTES + getauxval(AT_MINSIGSTKSZ);
-	mp->signal_stack_bytes += -mp->signal_stack_bytes % os_page_bytes;
-	mp->signal_stack = os_map(mp->signal_stack_bytes);
-	if (mp->signal_stack)
-		tool_mapped(mp->signal_stack, mp->signal_stack_bytes);
-	return mp->signal_stack != NULL;
-}
-
-void preempt_thread_init(struct m *mp)
-{
-	stack_t ss = (stack_t){ .ss_sp = mp->signal_stack, .ss_size = mp->signal_stack_bytes };
-	sigaltstack(&ss, NULL);
-	pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
-	os_thread_punctual();
-}
-
-/* The stack stays with the M, for its next thread. */
-void preempt_thread_end(struct m *mp)
-{
-	stack_t off = { .ss_flags = SS_DISABLE };
-	sigset_t all;
-
-	(void)mp;
-	sigfillset(&all);
-	fault_unmask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	sigaltstack(&off, NULL);
-}
+HOOK(at_forked, FORKED_OTHER, preempt_forked);
 
 /* ----------------------------------------------------------------- opt out */
-
-bool preempt_is_off(const struct m *mp)
-{
-	const struct g *gp = load_relaxed(&mp->curg);
-
-	return gp && load_relaxed(&gp->preempt_off) != 0;
-}
 
 void goro_preempt_disable(void)
 {

@@ -1,36 +1,60 @@
 /*
- * preempt.h - stopping a goroutine where it stands. Defined in preempt.c.
+ * preempt.h - the room preempt: goroutines that block in the kernel or run for too long
+ * lose their P. Defined in preempt.c.
+ *
+ * The room uses sched and what is below it, unwind, and of reclaim what sysmon tells the
+ * time. It offers preempt_signal and the guests below to rooms that need a signal of
+ * their own on a thread, a hook that sysmon runs (sysmon.h), and signals shared with the
+ * program (sigchain.h).
  */
 #ifndef GORO_PREEMPT_H
 #define GORO_PREEMPT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hook.h"
+
 struct m;
 
-void preempt_init(void);
-void preempt_forked(void);	/* in the child: the signal is the program's alone */
-bool preempt_thread_prepare(struct m *mp);	/* before its thread is made; false: no memory */
-void preempt_thread_init(struct m *mp);	/* on that thread */
-void preempt_thread_end(struct m *mp);
+/* Another purpose for which the runtime sends the signal. The functions run in the
+ * handler, and may be NULL. */
+struct preempt_guest {
+	/* True: the signal was sent for this guest, and the program does not see it. */
+	bool (*takes)(int sig, const siginfo_t *info);
+	/* The thread is at uc. mp is NULL if the thread is no M's. Does what was asked of
+	 * the thread. True: the thread slept meanwhile, and a system call that the signal
+	 * has cut short is to go on. */
+	bool (*visits)(struct m *mp, const void *uc);
+	int order;		/* guests are called from low to high */
+	struct preempt_guest *next;
+};
+enum { GUEST_ATTACH, GUEST_SIGNALS, GUEST_REACH, GUEST_BACKTRACE };
+void preempt_invite(struct preempt_guest *guest);
+/* Whether a guest takes the signal. In a handler. */
+bool preempt_taken(int sig, const siginfo_t *info);
 
-/* In a stretch without preemption. For others than the M: may be out of date. */
-bool preempt_is_off(const struct m *mp);
+/* PREEMPT_GUEST(signals, .takes = signal_take, .order = GUEST_SIGNALS); invites it when
+ * the library is loaded. */
+#define PREEMPT_GUEST(name, ...)                                              \
+	static void name##_is_guest(void)                                     \
+	{                                                                     \
+		static struct preempt_guest guest = { __VA_ARGS__ };          \
+		preempt_invite(&guest);                                       \
+	}                                                                     \
+	AT_LOAD(name##_is_guest)
 
-/* Whether an address is in libc or the loader, whose locks are better not held for long. */
+/* Whether pc is in libc or the loader, or in a call that was cut short there and is made
+ * again: a goroutine that is stopped there may hold one of their locks. */
 bool preempt_is_delicate(uintptr_t pc);
 
-/* Sends the signal to the M's thread. Any thread; one at a time. */
+/* Sends the signal to the M's thread. Any thread; one thread at a time. */
 void preempt_signal(struct m *mp);
 
-/* In a handler of a signal of ours, on the M's thread (NULL: it has none): a system call that
- * the signal has cut short goes on. True: it had done nothing, and is made again. */
+/* In a handler of a signal of ours, on the thread of mp (NULL: of no M): makes a system
+ * call go on that the signal has cut short. True: the call had done nothing, and is made
+ * again. */
 bool preempt_restart(const struct m *mp, void *ucontext);
-
-/* The running goroutine gets in line for a P, staying on this thread, which
- * sleeps until its turn. In state RUNTIME, with a P (which is handed on) or
- * without. fresh: it comes back from a blocking call, and has not had its slice. */
-void preempt_wait_turn(struct m *mp, bool fresh);
 
 #endif

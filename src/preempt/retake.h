@@ -6,16 +6,21 @@
 
 #include <stdint.h>
 
-#include "os.h"
+#include "base/os.h"
 
 struct m;
+struct p;
 
-/* Looks at every P. When sysmon is to look again at the latest: nanoseconds from
- * now, or INT64_MAX if it does not matter. */
+/* All of these are called by sysmon only. */
+
+/* Looks at every P. When to look again at the latest: ns from now; TIMER_NEVER: it does
+ * not matter. */
 int64_t retake_look(int64_t now);
-/* Whether the M's thread sleeps in the kernel (os_thread_asleep); and mp->lock. sysmon. */
+/* Whether the M's thread sleeps in the kernel (os_thread_asleep). Sets mp->watch.lock. */
 enum os_sleep retake_asleep(struct m *mp);
-/* Sends the M the preemption signal, if none is on its way. sysmon. */
+/* When the slice that pp is in began, or sysmon first saw it. */
+int64_t retake_seen_at(const struct p *pp);
+/* Sends the M the preemption signal, if none is on its way. */
 void retake_signal(struct m *mp, int64_t now);
 
 #endif

@@ -1,25 +1,27 @@
 /*
  * sigchain.c - a signal that both the runtime and the program use.
  *
- * Our handler stands in front and calls the program's for signals that we did not send,
- * as if we were not there. A program that installs its handler later than we do is found
- * out when we next look (sigchain_renew); until then our signals go to it.
+ * Our handler stands in front of the program's and calls it for signals that the runtime
+ * did not send. A handler that the program installs later takes our place, and gets our
+ * signals, until the next sigchain_renew puts ours in front again.
  */
-#include "sigchain.h"
+#include "preempt/sigchain.h"
 
-#include "atomic.h"
-#include "fault.h"
-#include "mem.h"
-#include "os.h"
-#include "throw.h"
+#include "base/atomic.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/throw.h"
 
-/* Our handler's frame, and what it was given, while the program's handler runs on this thread;
- * it stays when that leaves by siglongjmp. A call of ours by the program's handler passes on
- * what it was given, and is deeper on the same stack; the next signal is neither. */
+/* Our handler's frame, and the context that it was given, while the program's handler
+ * runs on this thread. They stay when that handler leaves by siglongjmp. If the program's
+ * handler calls ours, it passes on the same context, deeper on the same stack. The next
+ * signal has another context, or is not deeper. */
 static __thread struct {
 	const void *uc;
 	uintptr_t frame;
 } giving;
+
+static const struct sigchain *in_front[_NSIG];	/* installed, by signal */
 
 static bool is_handled(const struct sigaction *sa)
 {
@@ -41,6 +43,7 @@ bool sigchain_give(const struct sigchain *c, siginfo_t *info, void *uc)
 
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
+	check(load_relaxed(&in_front[c->sig]) == c);
 	if ((giving.uc == uc && frame < giving.frame) || !is_handled(sa))
 		return false;
 	giving.uc = uc;
@@ -53,12 +56,11 @@ bool sigchain_give(const struct sigchain *c, siginfo_t *info, void *uc)
 	return true;
 }
 
-static const struct sigchain *in_front[_NSIG];	/* those installed, by signal */
-
 static void note_program(struct sigchain *c, const struct os_action *action)
 {
 	struct sigaction *old = mem_alloc(sizeof *old);
 
+	check(!in_front[c->sig] || in_front[c->sig] == c);
 	if (!old)
 		throw("out of memory for a signal handler");
 	sigaction(c->sig, NULL, old);
@@ -77,8 +79,7 @@ void sigchain_install(struct sigchain *c, const struct os_action *action)
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
 	};
 
-	sigfillset(&sa.sa_mask);
-	fault_unmask(&sa.sa_mask);
+	os_all_signals(&sa.sa_mask);
 	note_program(c, action);
 	store_relaxed(&in_front[c->sig], c);
 	sigaction(c->sig, &sa, NULL);
@@ -118,12 +119,31 @@ void sigchain_remove(const struct sigchain *c)
 		sigaction(c->sig, program, NULL);
 }
 
+static void (*unchained[_NSIG])(int, siginfo_t *, void *);
+
+void sigchain_unchained(int sig, void (*handler)(int, siginfo_t *, void *))
+{
+	unchained[sig] = handler;
+}
+
+static bool is_unchained(int sig, const struct sigaction *sa)
+{
+	return sa->sa_flags & SA_SIGINFO && sa->sa_sigaction == unchained[sig];
+}
+
+bool sigchain_is_unchained(int sig)
+{
+	struct sigaction sa;
+
+	return sigaction(sig, NULL, &sa) == 0 && is_unchained(sig, &sa);
+}
+
 bool sigchain_program_handles(int sig)
 {
 	const struct sigchain *c = load_relaxed(&in_front[sig]);
 	struct sigaction sa;
 
-	if (sigaction(sig, NULL, &sa) != 0)
+	if (sigaction(sig, NULL, &sa) != 0 || is_unchained(sig, &sa))
 		return false;
 	/* acquire: pairs with store_release in note_program */
 	return is_handled(c && is_ours(c, &sa) ? load_acquire(&c->program) : &sa);

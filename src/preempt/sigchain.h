@@ -13,27 +13,34 @@ struct sigchain {
 	int sig;
 	/* Constant once it is installed. */
 	void (*ours)(int sig, siginfo_t *info, void *uc);
-	void (*direct)(int sig, siginfo_t *info, void *uc);	/* behind TSan's back, see tool.h; or NULL */
-	/* What the program does about it. Replaced, never changed: a handler may be reading it. */
+	/* Our handler behind TSan's back, see tool.h; NULL: there is none. */
+	void (*direct)(int sig, siginfo_t *info, void *uc);
+	/* The program's action. It is replaced, never changed: a handler may be reading
+	 * it. */
 	const struct sigaction *program;
 };
 
-/* Ours in the place of what is there, which is the program's; or of action, if the caller
- * knows better. One thread at a time, in any state. */
+/* Puts our handler in front of the program's action: the one that is installed now, or
+ * `action` if the caller knows better. One thread at a time, in any state. */
 void sigchain_install(struct sigchain *c, const struct os_action *action);
-/* The program may have installed a handler since: then ours goes in its place again. */
+/* Does so again if the program has installed a handler since. */
 void sigchain_renew(struct sigchain *c);
 /* Puts the program's action back, unless it has installed another one since. */
 void sigchain_remove(const struct sigchain *c);
 
-/* In our handler, of a signal that is not ours: true if the program has a handler; it
- * has run. One that calls the handler it found when it was installed, which is ours, ends
- * up here again: that is over. */
+/* In our handler, for a signal that the runtime did not send: calls the program's
+ * handler. False: the program has none, or that handler has called ours, which it found
+ * when it was installed. */
 bool sigchain_give(const struct sigchain *c, siginfo_t *info, void *uc);
-/* .. whether the signal would have been ignored, or ended the process, without us. */
+/* Whether without us the signal would have its default effect. */
 bool sigchain_is_default(const struct sigchain *c);
 
-/* Any signal: whether a handler is installed for it that is not a chain's. */
+/* A signal of ours that the program does not share: its handler is ours. */
+void sigchain_unchained(int sig, void (*handler)(int, siginfo_t *, void *));
+/* Whether that handler is installed now. */
+bool sigchain_is_unchained(int sig);
+
+/* Any signal: whether a handler of the program's is installed for it. */
 bool sigchain_program_handles(int sig);
 
 #endif

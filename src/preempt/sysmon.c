@@ -1,135 +1,168 @@
 /*
  * sysmon.c - the thread that watches the others.
  *
- * It has no P and takes no libc lock. Every tick it looks for goroutines that
- * have run for their whole slice and asks them to give way at the end of their
- * runtime call; it keeps the coarse clock, follows the CPU quota and says when
- * stacks are cold (scavenge.c). The tick is 20 us while there is something to do and doubles up
- * to 10 ms when there was nothing for a while, as in Go.
+ * sysmon has no P and takes no libc lock. At every tick it looks for goroutines that have
+ * run for their whole slice and asks them to give way (retake.c). It keeps the coarse
+ * clock, follows the CPU quota and says when stacks are cold (scavenge.c). The tick is
+ * SYSMON_TICK_MIN_NS while there is something to do. When there was nothing for a while,
+ * it doubles up to SYSMON_TICK_MAX_NS, as in Go.
  *
- * When every P is idle it lingers for a few ticks, to see to what is left over
- * (cold stacks, a deadlock that was not yet certain), and then sleeps until a P is
- * taken from the idle list: an idle process makes no system calls. If the keeper is
- * to wake for a timer, sysmon has an alarm of its own shortly after that, and is not
- * woken then. Most of those who wake for a timer are asleep again by the alarm: once one
- * has gone off for nothing, the keeper puts the next off (sysmon_put_off), until after the
- * next timer. A system call, and not a thread that wakes, is what it costs, and a
- * descriptor to begin with; and should the keeper get no CPU when its time comes, somebody
- * else is woken at the alarm. With schedtrace on sysmon never sleeps like that: as in Go,
- * the lines come at their interval even when nothing runs.
+ * When every P is idle sysmon lingers for a few ticks, to see to what is left: cold
+ * stacks, a deadlock that was not yet certain. Then it sleeps until an M takes a P from
+ * the idle list: an idle process makes no system calls. If the keeper is to wake for a
+ * timer, sysmon sleeps until SYSMON_AFTER_KEEPER_NS after that at most. Should the keeper
+ * get no CPU when its time comes, sysmon wakes another thread. An M that takes a P that
+ * shortly before does not wake sysmon. With schedtrace on sysmon never sleeps like that:
+ * as in Go, the lines come at their interval even when nothing runs.
  *
  * Getting a CPU
  *
- * Who wakes beside those who compute depends on sysmon, and sysmon on the kernel, which
- * may let it wait until somebody's slice is over: 4 ms. (It gives a CPU to nobody who has
- * just had more than its share, and looks again only at its next tick; even a high
- * niceness does not help.) Where the process may, sysmon therefore runs before all ordinary
- * threads (SCHED_RR, the lowest priority), and leaves what takes long to others. (A sleep of
- * 1 ms beside two hogs a P, 2 Ps, 99th percentile: 0.3 ms late, and 3 without.) Where it
- * may not, it has at least a short slice, and sleeps for longer than it was awake.
+ * A goroutine that wakes beside others that compute depends on sysmon, and sysmon on the
+ * kernel. The kernel may let it wait until a thread's kernel slice is over, for
+ * milliseconds. It gives a CPU to no thread that has just had more than its share, and
+ * looks again only at its next tick; even a high niceness does not help. Where the
+ * process may, sysmon therefore runs before all ordinary threads (SCHED_RR, the lowest
+ * priority), and leaves what takes long to other threads. Where the process may not,
+ * sysmon has at least a short kernel slice, and sleeps for longer than it was awake.
  *
  * Its share
  *
- * Such a thread takes a CPU from those it is there for. In one program that is 1 or 2 in a
- * hundred. But where many programs like this one share a few CPUs, each gets little, what it has to
- * do waits for a CPU and not for sysmon, and while anything waits sysmon looks: 32 programs on two CPUs, and half of
- * the time went to their sysmons; built with a tool that makes each look expensive, all of it, for
- * minutes, since nobody else came to an end with anything. So where CPUs are short it does not take more than
- * an eighth of what its process does, by resting for longer (weigh).
- *
- * Whose CPU
- *
- * Such a thread wakes where it slept, whoever runs there, and stays there for good while
- * another CPU is idle: the kernel moves ordinary threads only. Each look then stops one of
- * our Ps for the timer and two switches (a thousand looks a second, 5 % of what a P could
- * do). So when it finds itself on the CPU of a running P it moves to one that has none, if
- * there is one for good: not where all are in use, and one's goroutine has just left it.
+ * Such a thread takes a CPU from the threads that it serves. In one program that is 1 or
+ * 2 % of a CPU. Where many such programs share a few CPUs, a goroutine waits for a CPU
+ * and not for sysmon, and while any goroutine waits sysmon looks: the sysmons of 32
+ * programs on two CPUs took half of the time. Built with a tool that makes each look
+ * expensive, they took all of it, since no program came to an end with anything. So where
+ * CPUs are short sysmon rests for longer, until it takes no more than one part in
+ * SYSMON_SHARE of what its process does (weigh).
  */
-#include "debug.h"
-#include "evacuate.h"
-#include "fd.h"
-#include "netpoll.h"
-#include "os.h"
-#include "procs.h"
-#include "retake.h"
-#include "runq.h"
-#include "runtime.h"
-#include "scavenge.h"
-#include "schedtrace.h"
+#include "base/debug.h"
+#include "reclaim/evacuate.h"
+#include "sched/netpoll.h"
+#include "base/os.h"
+#include "sched/deadlock.h"
+#include "sched/init.h"
+#include "preempt/retake.h"
+#include "preempt/sysmon.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/timers.h"
+#include "reclaim/scavenge.h"
+#include "sched/work.h"
+
+/* The shortest and the longest tick, and after how many ticks without work the tick
+ * begins to double. All three are Go's. */
+#define SYSMON_TICK_MIN_NS 20000
+#define SYSMON_TICK_MAX_NS 10000000
+#define SYSMON_QUIET_TICKS 50
+
+/* While nothing runs, sysmon looks this long after the keeper's time. A goroutine that
+ * the keeper's timer starts does not concern sysmon before it has run for SLICE_SHORT_NS.
+ * */
+#define SYSMON_AFTER_KEEPER_NS SLICE_SHORT_NS
+/* How late the keeper may be before sysmon wakes another M in its place. A thread takes
+ * 25 to 100 us from a timer to a CPU; on the virtual machine where this was measured. */
+#define SYSMON_KEEPER_NS 200000
+/* While the Ps have dense timers (timers_slack), sysmon looks this often whether any M
+ * fires them, and not at each timer. */
+#define SYSMON_DENSE_NS 1000000
+
+/* After a look sysmon rests for this many times the CPU time of the look. */
+#define SYSMON_REST 2
+
+/* "Its share": sysmon may use one part in SYSMON_SHARE of what the process uses. That is
+ * weighed every SYSMON_WEIGH_NS. If sysmon uses less than one part in SYSMON_WEIGH_LEAST
+ * of a CPU, its share is not worth a look at the process's time. CPUs are short if
+ * SYSMON_CROWD threads for each CPU want one. */
+#define SYSMON_SHARE       8
+#define SYSMON_WEIGH_NS    10000000
+#define SYSMON_WEIGH_LEAST 400
+#define SYSMON_CROWD       2
+
+/* sysmon watches the poller only in a sleep of at least this length: in a shorter one it
+ * is awake soon anyway. */
+#define SYSMON_WATCH_NS 250000
+
+/* The Ps are brisk if together they switch at least once in BRISK_EACH_NS, on average
+ * over SYSMON_PACE_NS. */
+#define BRISK_EACH_NS  20000
+#define SYSMON_PACE_NS 500000
+
+/* How often sysmon looks for another CPU quota while something runs, and while nothing
+ * does. A look takes three system calls. */
+#define QUOTA_CHECK_NS      1000000000LL
+#define QUOTA_CHECK_IDLE_NS (4 * QUOTA_CHECK_NS)
+
+/* How long a stack lies unused in the shared pool before its memory is given back, and
+ * how long where nothing has run for SCAVENGE_IDLE_NS. */
+#define STACK_COLD_NS      1000000000LL
+#define STACK_COLD_IDLE_NS 200000000LL
+/* When nothing has run for this long, the memory of all cold stacks is given back. */
+#define SCAVENGE_IDLE_NS   20000000
+
+/* How often sysmon tells evacuate.c that the program has run. */
+#define EVACUATE_NOTICE_NS 100000000
+
+struct hook *at_tick;
 
 static struct note sysmon_note;
-static int alarm_fd = -1;	/* os_alarm_make's; -1: none yet, or none can be had */
-static bool alarm_went_off;	/* once: the next had better be put off */
-static uint32_t at_alarm;	/* sysmon sleeps there, or is about to */
-static int sysmon_tid;
-static int64_t last_look;
 
 struct watch {
-	bool urgent;		/* goes before all ordinary threads */
 	int64_t tick;
-	int64_t woke_at;
-	bool long_look;		/* the last took long: this one's CPU time is counted, since .. */
-	int64_t cpu_before;
-	int64_t rest;		/* after each look at the least, for its share; it was weighed .. */
+
+	/* Resting. */
+	int64_t cpu;		/* sysmon's CPU time before this look */
+	int64_t rest;		/* after each look at the least: see "Its share" */
 	int64_t weighed_at;
-	int64_t own_cpu, all_cpu;	/* .. with these, its own and the process's; all_cpu 0: not known */
+	int64_t own_cpu;	/* sysmon's CPU time at weighed_at */
+	int64_t all_cpu;	/* the process's CPU time at weighed_at; 0: not known */
+
 	int quiet;		/* ticks in a row without anything to do */
-	int lingered;
+	int lingered;		/* ticks in a row with all Ps idle */
 	int64_t looked_at;	/* timers that were due by then are seen to */
-	int64_t unwatched_at;	/* nobody has looked at the poller since then at the latest; 0: somebody has */
-	int64_t quota_at, aged_at, noticed_at;
-	int64_t moved_at;	/* to another CPU, or tried to */
-	uint64_t switches;	/* of all Ps, at the last tick, .. */
-	int64_t ran_at;		/* .. when there were last more than before */
-	int64_t paced_at;	/* when it was last judged how quickly they switch; 0: not yet */
-	uint64_t paced_switches;	/* .. since then */
+	int64_t unwatched_at;	/* no M has looked at the poller since; 0: one has */
+	int64_t quota_at, aged_at, noticed_at;	/* when slow_duties last did each */
+
+	/* The pace of all Ps. */
+	uint64_t switches;	/* of all Ps, at the last tick */
+	int64_t ran_at;		/* the last tick at which there were more than before */
+	int64_t paced_at;	/* when the pace was last judged; 0: not yet */
+	uint64_t paced_switches;	/* since paced_at */
 };
 
-/* At the alarm, or about to be. Where the program has closed it the thread gets a signal: it
- * makes another. */
-static void set_alarm(int64_t when)
+static void sysmon_poke(void)
 {
-	if (os_alarm_set(load_relaxed(&alarm_fd), when) < 0)
-		os_signal(load_relaxed(&sysmon_tid), SIG_PREEMPT);
+	netpoll_watch_note_wake(&sysmon_note);
 }
 
-void sysmon_poke(void)
+static void sysmon_wake(void)
 {
-	/* seqcst: see alarm_sleep */
-	store_seqcst(&sysmon_note.word, 1);
-	if (load_seqcst(&at_alarm))
-		set_alarm(0);
-	else
-		netpoll_watch_note_wake(&sysmon_note);
-}
-
-void sysmon_wake(void)
-{
-	store_relaxed(&sched.sysmon_asleep, false);
-	store_relaxed(&sched.sysmon_alarmed, false);
+	check(lock_is_held(&sched.lock) && monitor.asleep);
+	store_relaxed(&monitor.asleep, false);
 	sysmon_poke();
 }
 
-void sysmon_rouse(void)
+static void sysmon_rouse(void)
 {
-	int64_t alarm = load_relaxed(&sched.sysmon_until);
+	int64_t until = load_relaxed(&sched.sysmon_until);
 
-	if (alarm == TIMER_NEVER || alarm - os_now() > SYSMON_ALARM_NS)
+	check(lock_is_held(&sched.lock) && monitor.asleep);
+	if (until == TIMER_NEVER || until - os_now() > SYSMON_AFTER_KEEPER_NS)
 		sysmon_wake();
 	else
-		store_relaxed(&sched.sysmon_asleep, false);	/* it sleeps for a tick, as it were */
+		store_relaxed(&monitor.asleep, false);	/* as in a tick */
 }
 
-void sysmon_somebody_waits(void)
+static void sysmon_somebody_waits(void)
 {
 	if (!p_to_spare() &&
 	    load_relaxed(&sched.sysmon_until) > os_now() + SLICE_SHORT_NS)
 		sysmon_poke();
 }
 
-/* Nothing runs, and the keeper's sleep has just ended, or should have: it takes a while to come. Another
- * M would find nothing left to do, and stand in the way of those who are woken now, in the
- * kernel's queues and, since it counts as looking for work, in ours. */
+/* Whether nothing runs, and the keeper's sleep has just ended, or should have: the thread
+ * takes a while to come. Another M would find nothing left to do. It would stand in the
+ * way of the woken, in the kernel's queues and, since it counts as looking for work, in
+ * ours. */
 static bool keeper_comes(int64_t now)
 {
 	int64_t late = now - load_seqcst(&sched.keeper_until);
@@ -137,8 +170,8 @@ static bool keeper_comes(int64_t now)
 	return all_idle() && late >= 0 && late < SYSMON_KEEPER_NS;
 }
 
-/* Sees to it that timers that are due are looked at: by an idle M, or by the M
- * that has their P. How soon to look whether the keeper did; TIMER_NEVER: it need not. */
+/* Sees to it that an M looks at timers that are due: an idle M, or the M that has their
+ * P. Returns how soon to look whether the keeper did; TIMER_NEVER: that is not needed. */
 static int64_t timers_due(int64_t now)
 {
 	bool any = false;
@@ -163,10 +196,10 @@ static int64_t timers_due(int64_t now)
 	return TIMER_NEVER;
 }
 
-/* While nothing runs the timers are the keeper's. When it leaves, for whatever it has to
- * do, and some are due before the tick is over, it says so (sysmon_watch_timers): it
- * leaves under sched.lock, so either it is seen to be gone here, or it sees until when
- * we sleep. */
+/* Whether the timers are the keeper's: while nothing runs. When the keeper leaves, for
+ * whatever it has to do, and timers are due before the tick is over, it says so
+ * (sysmon_watch_timers). It leaves under sched.lock, so either it is seen to be gone
+ * here, or it sees until when sysmon sleeps. */
 static bool keeper_watches(void)
 {
 	bool watches;
@@ -179,8 +212,8 @@ static bool keeper_watches(void)
 	return watches;
 }
 
-/* Deep asleep it is woken by whoever takes the first P. */
-void sysmon_watch_timers(void)
+/* In deep_sleep sysmon is woken by the M that takes the first P instead. */
+static void sysmon_watch_timers(void)
 {
 	int64_t until = load_seqcst(&sched.sysmon_until);
 
@@ -188,10 +221,11 @@ void sysmon_watch_timers(void)
 		sysmon_poke();
 }
 
-/* Whoever makes a descriptor ready that is watched wakes us, and gives its CPU up for it. We
- * sleep shortly when a P was just made to pick another goroutine. That may well write to a
- * socket and wait for the answer, and then its P looks at the poller itself. So it is
- * left to itself for a while. */
+/* Whether to watch the poller in the next sleep. A thread that makes a watched descriptor
+ * ready wakes sysmon, and may lose its CPU to it. sysmon sleeps shortly when it has just
+ * made a P pick another goroutine. That goroutine may write to a socket and wait for the
+ * answer, and then its P looks at the poller itself, so sysmon leaves it alone for a
+ * while. */
 static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
 {
 	if (!netpoll_unattended(now)) {
@@ -203,36 +237,31 @@ static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
 	return until - now >= SYSMON_WATCH_NS || now - w->unwatched_at >= NETPOLL_LOAD_NS;
 }
 
-/* How long to rest after a look, at the least: longer than it was awake, see "Getting a CPU". Awake
- * for long, it may have been without a CPU, and that is no reason to rest for longer yet. Or there
- * are a thousand Ps to look at, and then a thread that goes before all others must not
- * do so most of the time. Its CPU time tells, which takes a system call, so it is asked for only after
- * another long look. */
-static int64_t rest_after_look(struct watch *w, int64_t now)
+/* How long to rest after a look, at the least: longer than the look took, see "Getting a
+ * CPU". By its CPU time: sysmon may have been without a CPU, which is no reason for a
+ * longer rest, or there are a thousand Ps to look at, and then a thread that goes before
+ * all others must not look most of the time. */
+static int64_t rest_after_look(struct watch *w)
 {
-	int64_t rest = SYSMON_REST * (now - w->woke_at);
-	bool counted = w->long_look;
+	int64_t cpu = os_thread_cpu(0), rest = SYSMON_REST * (cpu - w->cpu);
 
-	w->long_look = rest > SYSMON_REST_MAX_NS;
-	if (w->long_look) {
-		rest = counted ? SYSMON_REST * (os_thread_cpu(0) - w->cpu_before) : 0;
-		rest = rest > SYSMON_REST_MAX_NS ? rest : SYSMON_REST_MAX_NS;
-	}
+	check(cpu >= w->cpu);
+	w->cpu = cpu;
 	return rest > w->rest ? rest : w->rest;
 }
 
-/* See "Its share". The kernel adds up the process's time over all of its threads, so that is
- * asked for only while there is reason to. */
+/* See "Its share". The kernel adds up the process's time over all of its threads, so
+ * sysmon asks for that only while it uses a noticeable part of a CPU itself. */
 static void weigh(struct watch *w, int64_t now)
 {
-	int64_t own, all, own_before = w->own_cpu, all_before = w->all_cpu;
+	int64_t own = w->cpu, all, own_before = w->own_cpu, all_before = w->all_cpu;
 	bool heavy;
 
-	if (now - w->weighed_at < SYSMON_WEIGH_NS)
+	if (now - w->weighed_at < SYSMON_WEIGH_NS || debug.noshare)
 		return;
-	own = os_thread_cpu(0);
 	heavy = (own - own_before) * SYSMON_WEIGH_LEAST >= now - w->weighed_at;
 	all = heavy ? os_process_cpu() : 0;
+	check(own >= own_before && w->rest > 0 && w->rest <= SYSMON_TICK_MAX_NS);
 	w->weighed_at = now;
 	w->own_cpu = own;
 	w->all_cpu = all;
@@ -243,14 +272,14 @@ static void weigh(struct watch *w, int64_t now)
 		w->rest /= 2;
 }
 
-/* Sleeps for a tick, or until the next timer if that is earlier, or until poked.
- * Stores when it will look before it reads the timers: see "The keeper" in
- * idle.c. Timers that were due at the last look are with the Ps. Where
- * they are dense it does not look at each, but often enough to see that nobody does. */
+/* Sleeps for a tick, or until the next timer if that is earlier, or until poked. Stores
+ * when sysmon will look before it reads the timers: see "The keeper" in idle.c. Timers
+ * that were due at the last look are with the Ps. Where timers are dense sysmon does not
+ * look at each, but often enough to see that no M fires them. */
 static void tick_sleep(struct watch *w)
 {
 	int64_t tick = w->tick, now = os_now(), until = now + tick, earliest;
-	int64_t rest = rest_after_look(w, now);
+	int64_t rest = rest_after_look(w);
 
 	store_seqcst(&sched.sysmon_until, until);
 	earliest = timers_earliest_after(w->looked_at);
@@ -260,127 +289,85 @@ static void tick_sleep(struct watch *w)
 		until = soonest(until, earliest);
 	}
 	store_seqcst(&sched.sysmon_until, until);
-	/* Not in what others see: they would wake us for each timer in between. */
+	/* sysmon_until stays: with a later time in it, each timer in between would wake
+	 * us. */
 	if (until < now + rest)
 		until = now + rest;
+	check(rest > 0 && until > now);
+	store_relaxed(&monitor.looks_at, until);
 	if (is_to_watch(w, now, until))
 		netpoll_watch_sleep(&sysmon_note, until - now);
 	else
 		note_sleep_for(&sysmon_note, until - now);
 }
 
-/* When to look although nobody says that a P is in use: the keeper does not. sched.lock
- * held, and the keeper's word may change: it is woken then if that is for long. */
-static int64_t alarm_after_keeper(void)
+/* When sysmon is to look although no M tells it that a P is in use. sched.lock held. */
+static int64_t after_keeper(void)
 {
 	int64_t until = load_seqcst(&sched.keeper_until);
 
-	return until == TIMER_NEVER ? until : until + load_relaxed(&sched.timer_slack) + SYSMON_ALARM_NS;
+	check(lock_is_held(&sched.lock));
+	if (until == TIMER_NEVER)
+		return until;
+	return until + load_relaxed(&sched.timer_slack) + SYSMON_AFTER_KEEPER_NS;
 }
 
-/* Something is left to see to although nothing runs. */
+/* Whether something is left to see to although nothing runs. */
 static bool unfinished(void)
 {
-	return g_pool_cached() != 0 || deadlock_unsure();
+	return g_pool_cached_bytes() != 0 || deadlock_unsure();
 }
 
 /* Idle ticks of 10 ms after which even what is unfinished is left alone. */
 #define LINGER_TICKS 100
-/* The first of them: what comes at shorter intervals does not wake sysmon each time. */
+/* The first of these ticks. Work that comes at shorter intervals does not wake sysmon
+ * each time. */
 #define LINGER_FIRST_NS (2 * SYSMON_TICK_MAX_NS)
 
-/* All that concerns us is the keeper's, if we look at alarm at the latest. sched.lock held.
- * Timers that the keeper will not look at in time are ours: there may be none (no M at
- * all yet), and who started them may have left it asleep because we were to look. So are
- * descriptors that nobody waits for in the poller. */
-static bool keeper_sees_to_all(int64_t alarm)
+/* Whether the keeper sees to everything while sysmon sleeps until `until`. sched.lock
+ * held. It does not see to
+ *
+ *	- timers that it will not look at in time. There may be no keeper, if there is no
+ *	  M yet, and an M that started a timer may have left sysmon asleep because sysmon
+ *	  was to look;
+ *	- descriptors, while it does not wait in the poller. */
+static bool keeper_sees_to_all(int64_t until)
 {
-	store_seqcst(&sched.sysmon_until, alarm);
+	check(lock_is_held(&sched.lock));
+	store_seqcst(&sched.sysmon_until, until);
+	store_relaxed(&monitor.looks_at, until);
 	return all_idle() && (!netpoll_on() || sched.keeper_polls) &&
 	       timers_earliest() >= load_seqcst(&sched.keeper_until);
 }
 
-/* Others wake us there by setting the alarm, whoever sets it last:
- *
- *	here                    sysmon_poke             sysmon_put_off
- *	at_alarm = 1            note = 1                alarm = later
- *	read note               read at_alarm           read note
- *	 1: do not sleep         1: alarm = at once      1: alarm = at once
- *
- * True: woken; false: it is time. */
-static bool alarm_sleep(int64_t alarm)
-{
-	int fd = load_relaxed(&alarm_fd);
-
-	if (os_alarm_set(fd, alarm) < 0) {
-		store_relaxed(&alarm_fd, -1);	/* the program has closed it, or it is another */
-		return note_sleep_for(&sysmon_note, alarm - os_now());
-	}
-	store_seqcst(&at_alarm, 1);
-	if (load_seqcst(&sysmon_note.word) == 0)
-		os_alarm_sleep(fd);
-	store_seqcst(&at_alarm, 0);
-	/* acquire: what the waker did; pairs with sysmon_poke */
-	return exchange_acquire(&sysmon_note.word, 0) != 0;
-}
-
-void sysmon_put_off(void)
-{
-	int64_t old, alarm;
-
-	if (!load_relaxed(&sched.sysmon_alarmed) || unfinished())
-		return;
-	lock_acquire(&sched.lock);
-	old = load_relaxed(&sched.sysmon_until);
-	alarm = alarm_after_keeper();
-	if (!sched.sysmon_alarmed || sched.sysmon_asleep || alarm - old < LINGER_FIRST_NS ||
-	    os_now() - load_relaxed(&last_look) > QUOTA_CHECK_IDLE_NS) {
-		lock_release(&sched.lock);
-		return;
-	}
-	if (keeper_sees_to_all(alarm)) {
-		store_relaxed(&sched.sysmon_asleep, true);
-		set_alarm(alarm);
-		if (load_seqcst(&sysmon_note.word))
-			set_alarm(0);
-	} else {
-		store_seqcst(&sched.sysmon_until, old);
-	}
-	lock_release(&sched.lock);
-}
-
-/* Sleeps until a P is in use again: true. False: until the alarm, or there was no sleep. */
+/* Sleeps until an M takes a P from the idle list: true; or until the keeper was to wake,
+ * and SYSMON_AFTER_KEEPER_NS longer: false. Returns true at once if there is something to
+ * see to. */
 static bool deep_sleep(void)
 {
-	bool asleep, alarmed, woken = true;
-	int64_t alarm;
+	bool asleep, woken = true;
+	int64_t until;
 
-	if (load_relaxed(&alarm_fd) < 0 && alarm_went_off)
-		store_relaxed(&alarm_fd, os_alarm_make());
 	lock_acquire(&sched.lock);
-	alarm = alarm_after_keeper();
-	/* A keeper that went to sleep when no P was idle is to wait in the poller now. */
+	check(!monitor.asleep);		/* only sysmon sets it */
+	until = after_keeper();
+	/* A keeper that went to sleep while no P was idle is to wait in the poller now.
+	 * */
 	if (netpoll_on() && !sched.keeper_polls && sched.keeper && all_idle())
 		m_poke_locked();
-	asleep = keeper_sees_to_all(alarm);
-	alarmed = asleep && load_relaxed(&alarm_fd) >= 0 && alarm != TIMER_NEVER;
-	store_relaxed(&sched.sysmon_asleep, asleep);
-	store_relaxed(&sched.sysmon_alarmed, alarmed);
+	asleep = keeper_sees_to_all(until);
+	store_relaxed(&monitor.asleep, asleep);
 	lock_release(&sched.lock);
 	if (!asleep)
 		return true;
-	if (alarmed)
-		woken = alarm_sleep(alarm);
-	else if (alarm == TIMER_NEVER)
+	if (until == TIMER_NEVER)
 		note_sleep(&sysmon_note);
 	else
-		woken = note_sleep_for(&sysmon_note, alarm - os_now());
-	alarm_went_off |= !woken;
-	if (!load_relaxed(&sched.sysmon_asleep) && !load_relaxed(&sched.sysmon_alarmed))
-		return woken;	/* sysmon_wake, whose caller may still hold the lock */
+		woken = note_sleep_for(&sysmon_note, until - os_now());
+	if (!load_relaxed(&monitor.asleep))
+		return woken;	/* the caller of sysmon_wake may still hold the lock */
 	lock_acquire(&sched.lock);
-	store_relaxed(&sched.sysmon_asleep, false);
-	store_relaxed(&sched.sysmon_alarmed, false);
+	store_relaxed(&monitor.asleep, false);
 	lock_release(&sched.lock);
 	return woken;
 }
@@ -392,41 +379,44 @@ static void next_tick(struct watch *w, int64_t look)
 		w->tick = SYSMON_TICK_MIN_NS;
 		return;
 	}
+	check(w->tick > 0 && w->tick <= LINGER_FIRST_NS);
 	w->tick = soonest(look == TIMER_NEVER ? 2 * w->tick : look, SYSMON_TICK_MAX_NS);
 }
 
-/* How many goroutines were given a P since the last look. */
+/* Switches on all Ps since the last tick. */
 static uint64_t count_switches(struct watch *w)
 {
 	uint64_t before = w->switches;
 
 	w->switches = 0;
+	check(m_self()->is_foreign && !m_self()->p);
 	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
 		w->switches += load_relaxed(&p_at(i)->count.switches);
 	return w->switches - before;
 }
 
-/* See p_for_events. A keeper that left the poller to those who run is to wait there again when they
- * are slow. */
+/* See p_for_events. When the Ps become slow, a keeper that left the poller to them is to
+ * wait there again. */
 static void judge_pace(struct watch *w, uint64_t switches, int64_t now)
 {
-	bool brisk, was_brisk = load_relaxed(&sched.brisk);
+	bool brisk, was_brisk = load_relaxed(&monitor.brisk);
 	int64_t ns = now - w->paced_at;
 
+	check(ns >= 0);
 	w->paced_switches += switches;
-	if (ns < SYSMON_PACE_NS)
+	if (ns < SYSMON_PACE_NS || debug.nobrisk)
 		return;
 	brisk = w->paced_at != 0 && w->paced_switches * BRISK_EACH_NS >= (uint64_t)ns;
 	w->paced_at = now;
 	w->paced_switches = 0;
 	if (brisk == was_brisk)
 		return;
-	store_relaxed(&sched.brisk, brisk);
+	store_relaxed(&monitor.brisk, brisk);
 	if (!brisk && netpoll_on() && !p_to_spare())
 		m_poke_keeper();
 }
 
-/* Nothing has run for a while. */
+/* Whether nothing has run for SCAVENGE_IDLE_NS. */
 static bool was_idle(struct watch *w, uint64_t switches, int64_t now)
 {
 	if (switches != 0)
@@ -454,22 +444,23 @@ static void slow_duties(struct watch *w, int64_t now)
 		w->noticed_at = now;
 		evacuate_notice();
 	}
-	schedtrace_tick(now);
+	hook_run(at_tick);
 }
 
-/* After the alarm it goes on as after an idle tick: whoever runs has just begun, or is
- * asleep again, and if that happens often it had better linger. */
+/* If no M has woken sysmon, it goes on as after an idle tick: the goroutine that the
+ * timer was for has just begun, or everything is asleep again. If that happens often
+ * sysmon lingers instead. */
 static void sleep_and_begin_anew(struct watch *w)
 {
 	int64_t began = os_now();
 
 	if (deep_sleep()) {
-		*w = (struct watch){ .urgent = w->urgent, .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at,
-		                     .rest = w->rest, .weighed_at = w->weighed_at, .own_cpu = w->own_cpu,
-		                     .all_cpu = w->all_cpu };
+		*w = (struct watch){ .tick = SYSMON_TICK_MIN_NS, .quota_at = w->quota_at,
+		                     .cpu = w->cpu, .rest = w->rest, .weighed_at = w->weighed_at,
+		                     .own_cpu = w->own_cpu, .all_cpu = w->all_cpu };
 		return;
 	}
-	w->tick = SYSMON_ALARM_NS;
+	w->tick = SYSMON_AFTER_KEEPER_NS;
 	if (os_now() - began < LINGER_FIRST_NS)
 		w->lingered = 0;
 }
@@ -479,7 +470,7 @@ static void idle_tick(struct watch *w)
 {
 	w->tick = w->lingered == 0 ? LINGER_FIRST_NS : SYSMON_TICK_MAX_NS;
 	w->quiet = SYSMON_QUIET_TICKS;
-	if (w->lingered++ == 0 || (unfinished() && w->lingered < LINGER_TICKS) || schedtrace_on()) {
+	if (w->lingered++ == 0 || (unfinished() && w->lingered < LINGER_TICKS) || debug.schedtrace > 0) {
 		tick_sleep(w);
 		if (deadlock_unsure()) {
 			lock_acquire(&sched.lock);
@@ -492,41 +483,18 @@ static void idle_tick(struct watch *w)
 	sleep_and_begin_anew(w);
 }
 
-/* See "Whose CPU". */
-static void keep_off(struct watch *w, int64_t now)
-{
-	struct os_cpus busy = { { 0 } };
-	int here = os_cpu();
-	bool in_the_way = false;
-
-	if (!w->urgent || !os_many_cpus || now - w->moved_at < SYSMON_MOVE_NS || !procs_leave_a_cpu())
-		return;
-	for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++) {
-		struct m *mp = load_acquire(&p_at(i)->mp);
-		int cpu = mp ? load_relaxed(&mp->cpu) : -1;
-
-		os_cpus_add(&busy, cpu);
-		in_the_way |= cpu == here;
-	}
-	if (!in_the_way)
-		return;
-	w->moved_at = now;
-	os_thread_leave_cpus(&busy);
-}
-
 static void *sysmon_thread(void *arg)
 {
 	struct watch w = { .tick = SYSMON_TICK_MIN_NS, .rest = SYSMON_TICK_MIN_NS };
 
 	(void)arg;
-	m_make_spawner();	/* now: nobody can have been stopped yet, see m.c */
+	m_make_spawner();	/* now: no goroutine can have been stopped yet, see m.c */
 	foreign_attach(M_STACK_BYTES);	/* an M, so that it can stop the world */
 	os_thread_name("goro-sysmon");
-	store_relaxed(&sysmon_tid, os_tid());
 	os_thread_punctual();
-	w.urgent = !debug.nourgent && os_thread_urgent(true);
-	if (!w.urgent)
+	if (debug.nourgent || !os_thread_urgent(true))
 		os_thread_slice(0, SYSMON_KERNEL_SLICE_NS);
+	w.cpu = os_thread_cpu(0);
 	for (;;) {
 		int64_t now, look;
 
@@ -536,23 +504,32 @@ static void *sysmon_thread(void *arg)
 			w.lingered = 0;
 			tick_sleep(&w);
 		}
-		now = w.woke_at = os_now();
-		if (w.long_look)
-			w.cpu_before = os_thread_cpu(0);
-		store_relaxed(&last_look, now);
+		now = os_now();
 		store_relaxed(&sched.coarse_now, now);
 		w.looked_at = now - load_relaxed(&sched.timer_slack);
 		look = timers_due(w.looked_at);
+		look = soonest(look, work_watch(now));
 		look = soonest(look, soonest(retake_look(now), netpoll_tick(now)));
-		next_tick(&w, soonest(look, fd_post_look(m_self(), now)));
+		next_tick(&w, look);
 		slow_duties(&w, now);
-		keep_off(&w, now);
 		weigh(&w, now);
 	}
 	return NULL;
 }
 
-void sysmon_init(void)
+static void sysmon_init(void)
 {
-	m_make_other(sysmon_thread);
+	m_make_other(sysmon_thread, true);
 }
+
+HOOK(at_threads, 0, sysmon_init);
+
+static void fill_monitor(void)
+{
+	monitor.wake = sysmon_wake;
+	monitor.rouse = sysmon_rouse;
+	monitor.poke = sysmon_poke;
+	monitor.watch_timers = sysmon_watch_timers;
+	monitor.somebody_waits = sysmon_somebody_waits;
+}
+AT_LOAD(fill_monitor);

@@ -1,11 +1,11 @@
 /*
- * gzip.c - bytes in gzip's wrapping, not made smaller.
+ * gzip.c - bytes in gzip's format, not compressed.
  *
- * Readers of profiles expect gzip (RFC 1952); `go tool pprof` takes bare bytes, too,
- * but others do not. Of deflate (RFC 1951) only stored blocks are used: a profile is
- * some ten kilobytes, and a compressor would be the larger part of its code.
+ * Readers of profiles expect gzip (RFC 1952). `go tool pprof` accepts bare bytes, too,
+ * but others do not. Of deflate (RFC 1951) only stored blocks are used: a profile has
+ * some ten kilobytes, and a compressor would be most of the code that makes it.
  */
-#include "gzip.h"
+#include "profile/pprof_proto.h"
 
 #define STORED_MAX 65535
 

@@ -2,33 +2,30 @@
  * pprof_proto.c - a profile as `go tool pprof` reads it.
  *
  * The format is profile.proto of github.com/google/pprof: one protocol buffer message
- * with sub-messages for samples, locations (addresses), functions and mappings, which
- * refer to each other by number, and to strings by their place in a table. The order of
- * the parts is free, so each is appended to the body once it is known: a location when
- * a sample first has it, its function with it, mappings and strings at the end.
+ * with sub-messages for samples, locations (addresses), functions and mappings. They
+ * refer to each other by number, and to strings by their index in a table. The order of
+ * the parts is free, so each is appended once it is known: a location and its function
+ * when a sample first has them, mappings and strings at the end.
  *
- * Functions, files and lines are looked up here, where the program runs, so that a
- * reader needs neither the program nor its libraries. Mappings with their build ids are
- * there for those who have them, and want the code as well.
+ * Functions, files and lines are looked up here, in the running program, so that a reader
+ * needs neither the program nor its libraries. A reader that has them, and shows code,
+ * finds them by the mappings' build ids.
  *
- * Addresses. The innermost frame's is the instruction that ran; the others' are return
- * addresses, from which one is subtracted: the call is meant, not what comes after it.
+ * The innermost frame's address is the instruction that ran. The others are return
+ * addresses minus one, which lie in the call and not after it.
  */
-#include "pprof_proto.h"
+#include "profile/pprof_proto.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "backtrace.h"
-#include "elf_file.h"
-#include "frame.h"
-#include "gzip.h"
-#include "maps.h"
-#include "module.h"
-#include "os.h"
-#include "text.h"
+#include "unwind/elf_file.h"
+#include "platform/maps.h"
+#include "platform/module.h"
+#include "base/os.h"
+#include "base/text.h"
 
-/* Fields, by message. */
+/* The fields of each message. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION,
 	PROFILE_FUNCTION, PROFILE_STRING, PROFILE_TIME = 9, PROFILE_DURATION,
@@ -60,7 +57,7 @@ static void put_varint(struct bytes *b, uint64_t v)
 	bytes_add(b, digit, n);
 }
 
-/* A number, unless it is 0, which a field that is not there means. */
+/* A field that is left out means 0. */
 static void put_number(struct bytes *b, int field, uint64_t v)
 {
 	if (v == 0)
@@ -76,7 +73,8 @@ static void put_bytes(struct bytes *b, int field, const void *at, size_t n)
 	bytes_add(b, at, n);
 }
 
-/* A message inside another is put together apart, since its length comes first. */
+/* A message inside another is put together at a level of its own, since its length comes
+ * first. */
 static struct bytes *message_begin(struct pprof *b)
 {
 	struct bytes *m = &b->level[++b->depth];
@@ -92,107 +90,27 @@ static void message_end(struct pprof *b, int field)
 	put_bytes(&b->level[b->depth], field, m->at, m->n);
 }
 
-/* ------------------------------------------------------------------- sets */
+/* ---------------------------------------------------------------- strings */
 
-struct entry {
-	uint64_t hash;
-	size_t at, n;		/* in keys */
-};
-
-static uint64_t hash_of(const uint8_t *key, size_t n)
+/* The number of a key, from 1; 0: no memory. */
+static uint64_t number_in(struct pprof *b, struct table *t, const void *key, size_t n)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	const struct table_entry *e = table_put(t, key, n);
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ key[i]) * UINT64_C(0x100000001b3);
-	return h ^ h >> 32;
+	b->failed |= !e;
+	return e ? e->id : 0;
 }
 
-static size_t set_count(const struct pprof_set *s)
-{
-	return s->entries.n / sizeof(struct entry);
-}
-
-static bool set_failed(const struct pprof_set *s)
-{
-	return s->keys.failed || s->entries.failed;
-}
-
-/* Twice as many slots as keys, at least; false: no memory. */
-static bool set_grow(struct pprof_set *s)
-{
-	size_t slots = s->slots ? 2 * s->slots : 1024;
-	const struct entry *e = (const struct entry *)s->entries.at;
-	uint32_t *slot = os_map(slots * sizeof *slot);
-
-	if (!slot)
-		return false;
-	for (size_t i = 0, n = set_count(s), at; i < n; i++) {
-		for (at = e[i].hash % slots; slot[at]; at = (at + 1) % slots)
-			;
-		slot[at] = (uint32_t)i + 1;
-	}
-	if (s->slot)
-		os_unmap(s->slot, s->slots * sizeof *slot);
-	s->slot = slot;
-	s->slots = slots;
-	return true;
-}
-
-/* The key's number. *fresh: it is new. */
-static uint32_t set_number(struct pprof_set *s, const void *key, size_t n, bool *fresh)
-{
-	uint64_t hash = hash_of(key, n);
-	struct entry *e;
-	size_t at;
-
-	*fresh = false;
-	if (2 * set_count(s) >= s->slots && !set_grow(s))
-		s->keys.failed = true;
-	if (set_failed(s))
-		return 0;
-	e = (struct entry *)s->entries.at;
-	for (at = hash % s->slots; s->slot[at]; at = (at + 1) % s->slots) {
-		uint32_t i = s->slot[at] - 1;
-
-		if (e[i].hash == hash && e[i].n == n && memcmp(s->keys.at + e[i].at, key, n) == 0)
-			return i;
-	}
-	*fresh = true;
-	s->slot[at] = (uint32_t)set_count(s) + 1;
-	bytes_add(&s->entries, &(struct entry){ hash, s->keys.n, n }, sizeof *e);
-	bytes_add(&s->keys, key, n);
-	return s->slot[at] - 1;
-}
-
-static void set_free(struct pprof_set *s)
-{
-	if (s->slot)
-		os_unmap(s->slot, s->slots * sizeof *s->slot);
-	bytes_free(&s->keys);
-	bytes_free(&s->entries);
-}
-
-static uint64_t string_n(struct pprof *b, const char *s, size_t n)
-{
-	bool fresh;
-
-	return set_number(&b->strings, s, n, &fresh);
-}
-
+/* In the format the first has number 0. */
 static uint64_t string(struct pprof *b, const char *s)
 {
-	return string_n(b, s, strlen(s));
+	return number_in(b, &b->strings, s, strlen(s)) - 1;
 }
 
 static void put_strings(struct pprof *b)
 {
-	const struct entry *e = (const struct entry *)b->strings.entries.at;
-
-	if (set_failed(&b->strings))
-		return;
-	for (size_t i = 0, n = set_count(&b->strings); i < n; i++)
-		put_bytes(&b->level[0], PROFILE_STRING, b->strings.keys.at + e[i].at, e[i].n);
+	for (const struct table_entry *e = b->strings.first; e; e = e->after)
+		put_bytes(&b->level[0], PROFILE_STRING, e->data, e->n);
 }
 
 /* --------------------------------------------------------------- mappings */
@@ -217,7 +135,7 @@ static bool note_mapping(const struct maps_line *line, void *arg)
 	return true;
 }
 
-/* Its number, from 1; 0: none. */
+/* The number of the mapping, from 1; 0: none. */
 static uint64_t mapping_of(const struct pprof *b, uintptr_t address)
 {
 	const struct mapping *m = (const struct mapping *)b->mappings.at;
@@ -245,7 +163,7 @@ static uint64_t build_id(struct pprof *b, uintptr_t address)
 	return string(b, buf);
 }
 
-/* The program is the first, whether or not it is used. */
+/* The program comes first, even if no location is in it. */
 static void put_mappings(struct pprof *b)
 {
 	const struct mapping *m = (const struct mapping *)b->mappings.at;
@@ -273,22 +191,22 @@ static void put_mappings(struct pprof *b)
 
 /* What is known of an address. */
 struct place {
+	bool is_known;
 	uint64_t name, file;	/* strings */
 	uint64_t mapping;
 	int line;
 	struct frame frame;
-	bool is_put;		/* as a location */
+	bool is_put;		/* its location is in the profile */
 };
 
-/* Its number, from 1. */
+/* The function's number, from 1. */
 static uint64_t function(struct pprof *b, uint64_t name, uint64_t file)
 {
-	uint64_t key[2] = { name, file };
+	uint64_t key[2] = { name, file }, known = b->functions.n;
+	uint64_t id = number_in(b, &b->functions, key, sizeof key);
 	struct bytes *to;
-	bool fresh;
-	uint64_t id = set_number(&b->functions, key, sizeof key, &fresh) + UINT64_C(1);
 
-	if (!fresh)
+	if (id <= known)
 		return id;
 	to = message_begin(b);
 	put_number(to, FUNCTION_ID, id);
@@ -327,6 +245,7 @@ static struct place describe(struct pprof *b, uintptr_t address)
 
 	symbol_find(address, &sym);
 	return (struct place){
+		.is_known = true,
 		.name = string(b, sym.function),
 		.file = string(b, sym.file),
 		.mapping = mapping_of(b, address),
@@ -335,40 +254,27 @@ static struct place describe(struct pprof *b, uintptr_t address)
 	};
 }
 
-/* The number of an address, from 1; it is known now. */
-static uint64_t location(struct pprof *b, uintptr_t address)
+/* The place of an address, and its number, from 1. NULL: no memory. */
+static struct place *place_of(struct pprof *b, uintptr_t address, uint64_t *id)
 {
-	bool fresh;
-	uint64_t id = set_number(&b->locations, &address, sizeof address, &fresh) + UINT64_C(1);
-	struct place f;
+	struct table_entry *e = table_put(&b->places, &address, sizeof address);
+	struct place *p = e ? table_data(e) : NULL;
 
-	if (fresh) {
-		f = describe(b, address);
-		bytes_add(&b->places, &f, sizeof f);
-	}
-	return id;
-}
-
-/* False: there was no memory for it. */
-static bool place_of(const struct pprof *b, uint64_t id, struct place **f)
-{
-	*f = (struct place *)b->places.at + id - 1;
-	return id <= b->places.n / sizeof **f;
+	b->failed |= !e;
+	*id = e ? e->id : 0;
+	if (p && !p->is_known)
+		*p = describe(b, address);
+	return p;
 }
 
 /* ---------------------------------------------------------------- samples */
 
-static struct frame look(void *arg, uintptr_t address)
+struct frame pprof_look(void *pprof, uintptr_t address)
 {
-	struct pprof *b = arg;
-	struct place *p;
+	uint64_t id;
+	const struct place *p = place_of(pprof, address, &id);
 
-	return place_of(b, location(b, address), &p) ? p->frame : (struct frame){ .function = 0 };
-}
-
-size_t pprof_trim(struct pprof *b, const struct profile_record *r, uintptr_t *address)
-{
-	return frame_program(r->pc, r->n, r->from, look, b, address);
+	return p ? p->frame : (struct frame){ .function = 0 };
 }
 
 static void put_label(struct pprof *b, const char *key, const char *text, uint64_t number)
@@ -406,13 +312,13 @@ static void put_sample(struct pprof *b, const uint64_t *id, size_t n, const int6
 void pprof_sample(struct pprof *b, const struct profile_record *r, const int64_t *value)
 {
 	uint64_t id[BACKTRACE_MAX];
-	struct place *f;
 
 	for (size_t i = 0; i < r->n; i++) {
-		id[i] = location(b, r->pc[i]);
-		if (place_of(b, id[i], &f) && !f->is_put) {
-			f->is_put = true;
-			put_location(b, id[i], r->pc[i], f);
+		struct place *p = place_of(b, r->pc[i], &id[i]);
+
+		if (p && !p->is_put) {
+			p->is_put = true;
+			put_location(b, id[i], r->pc[i], p);
 		}
 	}
 	put_sample(b, id, r->n, value, r->name, r->id);
@@ -420,16 +326,14 @@ void pprof_sample(struct pprof *b, const struct profile_record *r, const int64_t
 
 void pprof_sample_named(struct pprof *b, const char *name, const int64_t *value)
 {
-	struct place f = { .name = string(b, name) };
-	bool fresh;
+	struct place p = { .name = string(b, name) };
 	uint64_t id;
 
 	if (value[0] == 0)
 		return;
 	/* No code has this address. */
-	id = set_number(&b->locations, name, strlen(name), &fresh) + UINT64_C(1);
-	bytes_add(&b->places, &f, sizeof f);
-	put_location(b, id, 0, &f);
+	id = number_in(b, &b->places, name, strlen(name));
+	put_location(b, id, 0, &p);
 	put_sample(b, &id, 1, value, "", 0);
 }
 
@@ -446,8 +350,8 @@ static void put_type(struct pprof *b, int field, const struct pprof_type *t)
 
 void pprof_begin(struct pprof *b, const struct pprof_kind *kind)
 {
-	*b = (struct pprof){ .types = kind->types };
-	string(b, "");		/* the first, by definition */
+	*b = (struct pprof){ .types = kind->types, .places.extra = sizeof(struct place) };
+	string(b, "");		/* the format wants it first */
 	for (int i = 0; i < kind->types; i++)
 		put_type(b, PROFILE_SAMPLE_TYPE, &kind->type[i]);
 	put_type(b, PROFILE_PERIOD_TYPE, &kind->period_type);
@@ -466,15 +370,6 @@ void pprof_time(struct pprof *b, int64_t began, int64_t took)
 	put_number(&b->level[0], PROFILE_DURATION, (uint64_t)took);
 }
 
-static bool has_failed(const struct pprof *b)
-{
-	for (int i = 0; i < PPROF_LEVELS; i++)
-		if (b->level[i].failed)
-			return true;
-	return b->mappings.failed || b->places.failed || set_failed(&b->strings) ||
-	       set_failed(&b->locations) || set_failed(&b->functions);
-}
-
 int pprof_end(struct pprof *b, struct bytes *out)
 {
 	bool failed;
@@ -483,14 +378,15 @@ int pprof_end(struct pprof *b, struct bytes *out)
 	put_mappings(b);
 	put_strings(b);
 	gzip_store(out, &b->level[0]);
-	failed = out->failed || has_failed(b);
-	for (int i = 0; i < PPROF_LEVELS; i++)
+	failed = b->failed || b->mappings.failed || out->failed;
+	for (int i = 0; i < PPROF_LEVELS; i++) {
+		failed |= b->level[i].failed;
 		bytes_free(&b->level[i]);
+	}
 	bytes_free(&b->mappings);
-	bytes_free(&b->places);
-	set_free(&b->strings);
-	set_free(&b->locations);
-	set_free(&b->functions);
+	table_free(&b->strings);
+	table_free(&b->places);
+	table_free(&b->functions);
 	if (!failed)
 		return 0;
 	bytes_free(out);

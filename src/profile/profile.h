@@ -1,64 +1,54 @@
 /*
- * profile.h - profiles by name, and what makes them.
+ * profile.h - profiles for `go tool pprof`: the room's main header.
+ *
+ * The room may use every room except trace and http. It offers goro_profile_write and
+ * goro_profile_cpu_start with their kin in goro/observe.h, GORO_CPUPROFILE, and to http
+ * each profile as a table.
  */
 #ifndef GORO_PROFILE_H
 #define GORO_PROFILE_H
 
 #include <stdio.h>
 
-#include "bytes.h"
-#include "pprof_proto.h"
+#include "base/bytes.h"
+#include "profile/pprof_proto.h"
 
 struct g;
 
-/* All in user code. 0 or -errno; the bytes are for the caller to free. */
+/* In user code. An int is 0 or -errno. The caller frees the bytes or the table. */
 
 /* ---- profile.c */
 
-/* What goro_profile_write writes. */
+/* Makes the profile that goro_profile_write writes. */
 int profile_encode(const char *name, struct bytes *out);
-/* 0 or -errno; frees them. */
+/* Prints a profile that there is. debug 1: as a table; 2: its goroutines one by one. */
+void profile_print(const char *name, int debug, FILE *out);
+/* Writes the bytes to fd, and frees them. */
 int profile_send(struct bytes *bytes, int fd);
-/* Samples of all records, trimmed. */
+/* Adds a sample of each record, trimmed to the program's frames. */
 void profile_add_table(struct pprof *b, const struct profile_table *t);
-/* A profile of all records: count, and total if the kind has two. */
-int profile_of_table(const struct pprof_kind *kind, const struct profile_table *t,
-                     struct bytes *out);
+int64_t profile_wall_now(void);		/* ns since 1970 */
 
-/* ---- profile_goroutine.c */
+/* ---- profile_cpu.c: a CPU profile for http. -EINVAL: the program has stopped it */
 
-/* Where goroutines are; samples of one type. Each with the world stopped: begin, if any,
- * first; then those of which keep, if any, says true are taken. */
-struct profile_choice {
-	const char *type;
-	void (*begin)(void *arg);
-	bool (*keep)(const struct g *gp, void *arg);
-	void *arg;
-};
-int profile_goroutines(const struct profile_choice *choice, struct bytes *out);
-int profile_goroutine(struct bytes *out);
-/* What they are made of, for the caller to free. */
-void profile_goroutines_take(const struct profile_choice *choice, struct profile_table *now);
+int profile_cpu_begin(void);
+int profile_cpu_end(struct bytes *out);
+
+/* ---- each profile as a table */
+
+void profile_goroutine_take(struct profile_table *now);
 void profile_threadcreate_take(struct profile_table *now);
-int profile_threadcreate(struct bytes *out);
-
-/* ---- profile_block.c */
-
-int profile_block(struct bytes *out);
-int profile_mutex(struct bytes *out);
+void profile_goroutineleak_take(struct profile_table *now);
 void profile_block_take(struct profile_table *now);
 void profile_mutex_take(struct profile_table *now);
 
-/* ---- profile_leak.c */
+/* ---- profile_goroutine.c */
 
-int profile_goroutineleak(struct bytes *out);
-void profile_goroutineleak_take(struct profile_table *now);
-/* One by one, as goro_dump; how many there are. out may be NULL. */
+/* Prints leaked goroutines like goro_dump, unless out is NULL. Returns their number. */
 size_t profile_goroutineleak_dump(FILE *out);
 
-/* ---- profile_text.c: for people to read */
+/* ---- profile_text.c: text for people. delays: the title of one with durations; NULL */
 
-void profile_text_counts(FILE *out, const char *name, const struct profile_table *t);
-void profile_text_delays(FILE *out, const char *title, const struct profile_table *t);
+void profile_text(FILE *out, const char *name, const char *delays, const struct profile_table *t);
 
 #endif

@@ -1,39 +1,38 @@
 /*
- * profile_block.c - where goroutines waited, and who made them wait.
+ * profile_block.c - where goroutines waited, and which unlocks made them wait.
  *
- * The block profile has the stacks of those who waited for a channel, a lock, a
- * condition or a group, with how long it was until they went on. The mutex profile has
- * the stacks of those who unlocked what others waited for, with how long these did: it
- * shows who holds locks for too long, the other who suffers. Both are Go's, as
- * runtime.SetBlockProfileRate and SetMutexProfileFraction say:
+ * The block profile has the stacks of goroutines that waited for a channel, a lock, a
+ * condition or a group, with the length of each wait. The mutex profile has the stacks of
+ * goroutines that unlocked what others waited for, with the length of those waits. The
+ * first shows which goroutines are held up, the second which hold locks for too long.
+ * Both are Go's, as in runtime.SetBlockProfileRate and SetMutexProfileFraction:
  *
- *	block, rate r	waits of r ns and more are all counted, shorter ones with a
- *			chance of their length in r. One of length d that is counted
- *			stands for r/d like it, and so for r ns together.
- *	mutex, 1/r	one in r unlocks is counted, for r of them.
+ *	block, rate r	a wait of r ns or more is counted. A wait of d < r ns is
+ *			counted with probability d/r, and then stands for r/d such
+ *			waits, of r ns in all.
+ *	mutex, rate r	an unlock is counted with probability 1/r, and then stands for r.
  *
- * An unlock is charged with the wait of whoever gets the lock and of all who go on
- * waiting; the next one begins where it ended (sema.c).
+ * An unlock is charged with the wait of the goroutine that gets the lock, and of all that
+ * go on waiting. The next unlock's charge begins where this one ends (sema.c).
  *
- * A difference to Go: how long a wait took is measured by who waited, so it includes the
- * time until it was its turn to run. (Go's wakers note the time for it, which costs the
- * waker even then when nobody looks.)
+ * Unlike in Go the waiter measures its wait, which so includes the time from ready to
+ * running. Rejected: Go's way, in which the waker notes the time. The waker would pay for
+ * it even while no profile is on.
  *
- * The stack is walked and counted by the goroutine itself, in state RUNTIME: no malloc,
- * a table of bounded size, one lock.
+ * The goroutine itself walks and counts its stack, in state RUNTIME: it calls no malloc,
+ * uses a table of bounded size, and takes one lock.
  */
-#include "profile_hooks.h"
+#include "sync/wait_profile.h"
 
 #include <goro.h>
 
-#include "backtrace.h"
-#include "profile.h"
-#include "runtime.h"
+#include "base/hook.h"
+#include "observe/backtrace.h"
+#include "profile/profile.h"
+#include "sched/runtime.h"
 
-/* Some ten thousand stacks. */
+/* Room for some ten thousand different stacks. */
 #define TABLE_BYTES_MAX (16 << 20)
-
-uint32_t profile_wanted;
 
 static int64_t block_rate;	/* ns; 0: off */
 static int mutex_fraction;	/* 0: off */
@@ -41,8 +40,8 @@ static int mutex_fraction;	/* 0: off */
 static struct events {
 	struct lock lock;
 	struct profile_table table;
-} blocked = { LOCK_INIT(RANK_LEAF), { .bytes_max = TABLE_BYTES_MAX } },
-  charged = { LOCK_INIT(RANK_LEAF), { .bytes_max = TABLE_BYTES_MAX } };
+} blocked = { LOCK_INIT(RANK_LEAF), { .records.bytes_max = TABLE_BYTES_MAX } },
+  charged = { LOCK_INIT(RANK_LEAF), { .records.bytes_max = TABLE_BYTES_MAX } };
 
 /* ------------------------------------------------------------------ events */
 
@@ -58,7 +57,7 @@ static __attribute__((noinline)) void count(struct events *e, double events, int
 	lock_release(&e->lock);
 }
 
-void profile_block_count(struct m *mp, int64_t since)
+static void count_block(struct m *mp, int64_t since)
 {
 	int64_t ns = os_now() - since, rate = load_relaxed(&block_rate);
 
@@ -72,7 +71,7 @@ void profile_block_count(struct m *mp, int64_t since)
 		count(&blocked, 1, ns);
 }
 
-void profile_mutex_count(struct m *mp, int64_t ns)
+static void count_mutex(struct m *mp, int64_t ns)
 {
 	int fraction = load_relaxed(&mutex_fraction);
 
@@ -85,30 +84,28 @@ void profile_mutex_count(struct m *mp, int64_t ns)
 	count(&charged, fraction, ns);
 }
 
+static void fill_wait_profile(void)
+{
+	wait_profile.block = count_block;
+	wait_profile.mutex = count_mutex;
+}
+AT_LOAD(fill_wait_profile);
+
 /* ---------------------------------------------------------------- settings */
 
-/* The lock keeps profile_wanted and the rates in step. */
-static struct m *settings_begin(struct events *e)
-{
-	struct m *mp = rt_enter();
-
-	lock_acquire(&e->lock);
-	return mp;
-}
-
+/* Under the lock, wait_profile.wanted and the rates change together. */
 static void settings_end(struct m *mp, struct events *e, uint32_t bit, bool on)
 {
 	if (on)
-		fetch_or_acqrel(&profile_wanted, bit);
+		fetch_or_acqrel(&wait_profile.wanted, bit);
 	else
-		fetch_and_acqrel(&profile_wanted, ~bit);
-	lock_release(&e->lock);
-	rt_exit(mp);
+		fetch_and_acqrel(&wait_profile.wanted, ~bit);
+	rt_unlock_exit(mp, &e->lock);
 }
 
 void goro_profile_block_rate(int64_t ns)
 {
-	struct m *mp = settings_begin(&blocked);
+	struct m *mp = rt_enter_lock(&blocked.lock);
 
 	store_relaxed(&block_rate, ns > 0 ? ns : 0);
 	settings_end(mp, &blocked, PROFILE_BLOCK, ns > 0);
@@ -121,7 +118,7 @@ int goro_profile_mutex_fraction(int rate)
 
 	if (rate < 0)
 		return load_relaxed(&mutex_fraction);
-	mp = settings_begin(&charged);
+	mp = rt_enter_lock(&charged.lock);
 	old = load_relaxed(&mutex_fraction);
 	store_relaxed(&mutex_fraction, rate);
 	settings_end(mp, &charged, PROFILE_MUTEX, rate > 0);
@@ -132,13 +129,10 @@ int goro_profile_mutex_fraction(int rate)
 
 static void take(struct events *e, struct profile_table *now)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&e->lock);
 
-	*now = (struct profile_table){ .bytes_max = 0 };
-	lock_acquire(&e->lock);
 	profile_table_copy(now, &e->table);
-	lock_release(&e->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &e->lock);
 }
 
 void profile_block_take(struct profile_table *now)
@@ -149,29 +143,4 @@ void profile_block_take(struct profile_table *now)
 void profile_mutex_take(struct profile_table *now)
 {
 	take(&charged, now);
-}
-
-static int encode(struct events *e, struct bytes *out)
-{
-	static const struct pprof_kind kind = {
-		.type = { { "contentions", "count" }, { "delay", "nanoseconds" } }, .types = 2,
-		.period_type = { "contentions", "count" }, .period = 1,
-	};
-	struct profile_table now;
-	int error;
-
-	take(e, &now);
-	error = profile_of_table(&kind, &now, out);
-	profile_table_free(&now);
-	return error;
-}
-
-int profile_block(struct bytes *out)
-{
-	return encode(&blocked, out);
-}
-
-int profile_mutex(struct bytes *out)
-{
-	return encode(&charged, out);
 }

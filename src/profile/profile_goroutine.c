@@ -1,27 +1,32 @@
 /*
- * profile_goroutine.c - where the goroutines are, and who made the threads.
+ * profile_goroutine.c - where the goroutines are, which of them wait for ever, and where
+ * threads were made.
  *
- * The stacks are taken with the world stopped, as goro_dump does, and counted on the
- * spot: a million goroutines that do the same take one record. One goroutine's frames
- * take some microseconds; that is how long the world is stopped for each.
+ * With the world stopped, as in goro_dump, each goroutine's stack is walked and counted
+ * at once, so a million goroutines that do the same take one record. To walk one takes
+ * some microseconds, for which the world is stopped.
+ *
+ * The goroutineleak profile has those that wait for ever, since no goroutine that can
+ * still run can reach what they wait for. reach.c finds them.
  */
+#include "observe/dump.h"
+#include "profile/profile.h"
+#include "profile/reach.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "sched/world.h"
 
-#include "backtrace.h"
-#include "profile.h"
-#include "runtime.h"
-#include "stack.h"
-#include "world.h"
-
-/* Different stacks: some hundred thousand. */
+/* Room for some hundred thousand different stacks. */
 #define TABLE_BYTES_MAX (64 << 20)
 
 struct gathering {
 	struct profile_table table;
-	const struct profile_choice *choice;
+	bool leaks;		/* only goroutines that wait for ever */
+	struct reach *reach;	/* which those are; NULL: not known */
 	const struct g *self;
 };
 
-/* Nothing holds a goroutine that runs on without its P: see head_of in dump.c. */
+/* A goroutine that runs on without its P may change meanwhile: see head_of in dump.c. */
 static TOOL_RACY void name_of(char *name, const struct g *gp)
 {
 	for (size_t i = 0; i < G_NAME_BYTES - 1; i++)
@@ -38,9 +43,14 @@ static void add(struct gathering *t, const struct g *gp, const struct backtrace 
 	profile_table_add(&t->table, &key, 1, 0);
 }
 
+static bool is_lost(const void *reach, const struct g *gp)
+{
+	return reach && reach_is_lost(reach, gp);
+}
+
 static bool is_wanted(const struct gathering *t, const struct g *gp)
 {
-	return !t->choice->keep || t->choice->keep(gp, t->choice->arg);
+	return !t->leaks || is_lost(t->reach, gp);
 }
 
 static void add_one(struct g *gp, void *arg)
@@ -55,61 +65,60 @@ static void add_one(struct g *gp, void *arg)
 	add(t, gp, &bt);
 }
 
-static void gather(struct gathering *t)
+static void take(bool leaks, struct profile_table *now)
 {
+	struct gathering t = { .table.records.bytes_max = TABLE_BYTES_MAX, .leaks = leaks };
 	struct m *mp = world_stop_for(rt_enter(), "goroutine profile");
 	struct backtrace bt;
 
-	if (t->choice->begin)
-		t->choice->begin(t->choice->arg);
+	if (leaks)
+		t.reach = reach_find();
 	if (!mp->is_foreign) {
-		t->self = mp->curg;
+		t.self = mp->curg;
 		backtrace_here(&bt);
-		if (is_wanted(t, t->self))
-			add(t, t->self, &bt);
+		if (is_wanted(&t, t.self))
+			add(&t, t.self, &bt);
 	}
-	stack_each(add_one, t);
+	stack_each(add_one, &t);
 	mp = world_start(mp, sched.gomaxprocs);
 	rt_exit(mp);
-}
-
-static int encode(const char *type, struct profile_table *t, struct bytes *out)
-{
-	const struct pprof_type count = { type, "count" };
-	const struct pprof_kind kind = {
-		.type = { count }, .types = 1, .period_type = count, .period = 1,
-	};
-	int error = profile_of_table(&kind, t, out);
-
-	profile_table_free(t);
-	return error;
-}
-
-void profile_goroutines_take(const struct profile_choice *choice, struct profile_table *now)
-{
-	struct gathering t = { .table.bytes_max = TABLE_BYTES_MAX, .choice = choice };
-
-	gather(&t);
+	reach_free(t.reach);
 	*now = t.table;
 }
 
-int profile_goroutines(const struct profile_choice *choice, struct bytes *out)
+void profile_goroutine_take(struct profile_table *now)
 {
-	struct profile_table now;
-
-	profile_goroutines_take(choice, &now);
-	return encode(choice->type, &now, out);
+	take(false, now);
 }
 
-int profile_goroutine(struct bytes *out)
+/* ----------------------------------------------------------- goroutineleak */
+
+void profile_goroutineleak_take(struct profile_table *now)
 {
-	return profile_goroutines(&(struct profile_choice){ .type = "goroutine" }, out);
+	take(true, now);
+}
+
+size_t profile_goroutineleak_dump(FILE *out)
+{
+	struct dump_list lost = { .noted.bytes = 0 };
+	struct m *mp = world_stop(rt_enter());
+	struct reach *r = reach_find();
+	size_t n = r ? reach_lost(r) : 0;
+
+	if (out)
+		dump_note_those(&lost, is_lost, r);
+	mp = world_start(mp, sched.gomaxprocs);
+	rt_exit(mp);
+	reach_free(r);
+	if (out)
+		dump_print(&lost, out);
+	return n;
 }
 
 /* ------------------------------------------------------------ threadcreate */
 
-/* Two frames at most: most threads are made by a thread of the runtime's. (As in Go, where
- * the profile says as little.) A plain thread counts where we first hear of it. */
+/* Two frames at most: as in Go, a thread of the runtime's makes most threads, so deeper
+ * stacks say nothing. A plain thread counts where it first called goro. */
 static void add_thread(struct profile_table *t, const void *at, const void *caller)
 {
 	uintptr_t pc[] = { (uintptr_t)at, (uintptr_t)caller };
@@ -118,7 +127,7 @@ static void add_thread(struct profile_table *t, const void *at, const void *call
 	profile_table_add(t, &key, 1, 0);
 }
 
-/* It may just be given to another thread. */
+/* mp may be given to another thread meanwhile. */
 static TOOL_RACY bool is_plain(const struct m *mp)
 {
 	return peek(&mp->is_foreign);
@@ -126,7 +135,7 @@ static TOOL_RACY bool is_plain(const struct m *mp)
 
 void profile_threadcreate_take(struct profile_table *now)
 {
-	struct profile_table t = { .bytes_max = TABLE_BYTES_MAX };
+	struct profile_table t = { .records.bytes_max = TABLE_BYTES_MAX };
 
 	add_thread(&t, (void *)m_make_spawner, NULL);	/* the spawner, which is no M */
 	/* acquire: pairs with store_release in m_alloc */
@@ -137,12 +146,4 @@ void profile_threadcreate_take(struct profile_table *now)
 		           load_relaxed(&mp->made_at));
 	}
 	*now = t;
-}
-
-int profile_threadcreate(struct bytes *out)
-{
-	struct profile_table now;
-
-	profile_threadcreate_take(&now);
-	return encode("threadcreate", &now, out);
 }

@@ -1,18 +1,17 @@
 /*
- * profile_text.c - profiles for people to read: what Go's pprof writes with debug=1.
+ * profile_text.c - profiles as text: what Go's pprof writes with debug=1.
  *
  *	goroutine profile: total 12
  *	10 @ 0x55d0c0a3 0x55d0b1f0
  *	#	0x55d0c0a2	goro_chan_recv+0x42	/home/me/goro/src/chan.c:206
  *	#	0x55d0b1ef	worker+0x1f	/home/me/prog.c:12
  *
- * Stacks are the program's part of them, the most frequent (or longest) first.
+ * Only the program's frames are shown, and the most frequent (or longest) stacks come
+ * first.
  */
 #include <stdlib.h>
 
-#include "backtrace.h"
-#include "frame.h"
-#include "profile.h"
+#include "profile/profile.h"
 
 struct sorted {
 	const struct profile_record **at;
@@ -34,16 +33,6 @@ static int longest_first(const void *a, const void *b)
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
 	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
-}
-
-/* What is left of the stacks, as addresses of instructions: some have become the same. */
-static void trim(const struct profile_record *r, void *arg)
-{
-	uintptr_t address[BACKTRACE_MAX];
-	struct profile_key key = { .pc = address, .name = r->name, .id = r->id };
-
-	key.n = frame_program(r->pc, r->n, r->from, frame_of_address, NULL, address);
-	profile_table_add(arg, &key, r->count, r->total);
 }
 
 static void put_frame(FILE *out, uintptr_t pc)
@@ -75,39 +64,30 @@ static void put_record(FILE *out, const struct profile_record *r, bool timed)
 	putc('\n', out);
 }
 
-static void put_all(FILE *out, const struct profile_table *t, bool timed)
-{
-	struct profile_table trimmed = { .bytes_max = SIZE_MAX / 2 };
-	struct sorted s = { .n = 0 };
-
-	profile_table_each(t, trim, &trimmed);
-	s.at = malloc((trimmed.records + 1) * sizeof *s.at);
-	if (s.at) {
-		profile_table_each(&trimmed, collect, &s);
-		qsort(s.at, s.n, sizeof *s.at, longest_first);
-	}
-	for (size_t i = 0; i < s.n; i++)
-		put_record(out, s.at[i], timed);
-	free(s.at);
-	profile_table_free(&trimmed);
-}
-
 static void sum(const struct profile_record *r, void *arg)
 {
 	*(double *)arg += r->count;
 }
 
-void profile_text_counts(FILE *out, const char *name, const struct profile_table *t)
+void profile_text(FILE *out, const char *name, const char *delays, const struct profile_table *t)
 {
+	struct profile_table trimmed;
+	struct sorted s = { .n = 0 };
 	double total = 0;
 
 	profile_table_each(t, sum, &total);
-	fprintf(out, "%s profile: total %.0f\n", name, total);
-	put_all(out, t, false);
-}
-
-void profile_text_delays(FILE *out, const char *title, const struct profile_table *t)
-{
-	fprintf(out, "--- %s:\ncycles/second=1000000000\n", title);
-	put_all(out, t, true);
+	if (delays)
+		fprintf(out, "--- %s:\ncycles/second=1000000000\n", delays);
+	else
+		fprintf(out, "%s profile: total %.0f\n", name, total);
+	profile_table_trim(&trimmed, t, frame_of_address, NULL);
+	s.at = malloc((trimmed.records.n + 1) * sizeof *s.at);
+	if (s.at) {
+		profile_table_each(&trimmed, collect, &s);
+		qsort(s.at, s.n, sizeof *s.at, longest_first);
+	}
+	for (size_t i = 0; i < s.n; i++)
+		put_record(out, s.at[i], delays);
+	free(s.at);
+	profile_table_free(&trimmed);
 }

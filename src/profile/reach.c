@@ -1,162 +1,127 @@
 /*
- * reach.c - goroutines that wait for what nobody can reach: the goroutineleak profile.
+ * reach.c - goroutines that wait for objects which nothing can reach: the goroutineleak
+ * profile.
  *
- * A goroutine that waits for a channel to which nothing that can still run has a pointer
- * waits for ever. Go finds such by its collector. Here there is none, so all memory is
- * looked through, conservatively: whatever word has the value of a pointer is one.
+ * A goroutine waits for ever if nothing that can still run has a pointer to the channel
+ * that it waits for. Go's collector finds such goroutines. Without a collector all memory
+ * is scanned, conservatively: any word that equals an address counts as a pointer.
  *
  * Candidates
  *
- * .. are goroutines at rest that wait for a channel, a select, a pool or a type of sync,
- * without a deadline. Who sleeps, waits for a descriptor, runs or could, or is a plain
- * thread, can go on by itself or from outside.
+ * Candidates are goroutines at rest that wait without a deadline for a channel, a select,
+ * a pool or a type of sync. Any other goroutine can go on by itself or be woken from
+ * outside: it is running or runnable, sleeps, waits for a descriptor, or is a plain
+ * thread.
  *
  * Marking
  *
- * The world is stopped, and threads that run on in user code are held where they stand
- * (reach_threads.c). An object that somebody waits for is reached if a pointer to it is
- * found in what is live; then those who wait for it are live, and what they have on
- * their stacks. That is repeated until nothing is added. Live from the start are
+ * The world is stopped, and threads that run on in user code are held (reach_threads.c).
+ * An object that a candidate waits for is reached if live memory has a pointer to it.
+ * Then all candidates that wait for it are live, and so are their stacks. This repeats
+ * until nothing is added. Live from the start are
  *
  *	- all that the program can write to: data, heap, mappings, threads' stacks
  *	- the registers of threads
  *	- the stacks of goroutines that are no candidates, from sp up
  *
- * but not what would make every waiter reachable, or what is over:
+ * but not the following, which would make every waiter reachable, or is not in use:
  *
- *	- stacks of goroutines, live or dead, beyond what was named above. A G lies at the
- *	  top of its own: with its arguments, and its waiters, that name what it waits for
- *	- channels that are waited for, and what is buffered in them, until they are reached
- *	- what a candidate keeps elsewhere: defers, the cases of a wide select
- *	- the runtime's own memory (mem.c): Ms, that remember the lock that was last
- *	  released for somebody, the Gs of plain threads, descriptors
+ *	- all other memory of goroutines' stacks. At the top of each lies its G, with its
+ *	  arguments, and with waiters that point to what it waits for
+ *	- channels that candidates wait for, and their buffers, until they are reached
+ *	- a candidate's memory elsewhere: defers, the cases of a wide select
+ *	- the runtime's own memory (mem.c): Ms, which remember the last lock that they
+ *	  released for another goroutine, the Gs of plain threads, descriptors
  *	- stacks of the runtime's threads below their sp, and their signal stacks
- *	- what is used here, and the frames of who looks
+ *	- this file's own memory, and the frames of the functions that scan
  *
- * Tables of the runtime that lead to waiters (the buckets of sema.c, queues in channels
- * and pools, run queues) lead to Gs; a pointer to a G reaches nothing. Subscriptions to
- * signals (signal.c), timers (timer.c, time.c) and contexts (ctx.c) lead to channels, as
- * they should: that is how somebody may yet be woken.
+ * The runtime's tables of waiters (the buckets of sema.c, queues of channels and pools,
+ * run queues) point to Gs, and a pointer to a G reaches nothing. Subscriptions to signals
+ * (signal.c), timers (timers.c, time.c) and contexts (ctx.c) point to channels and reach
+ * them, rightly: they may yet wake a goroutine.
  *
  * Objects
  *
- * A channel or a pool is memory of its own, and pointed to at its beginning. A type of
- * sync lies within something: on a stack, it is within reach of whose stack that is, and
- * of whoever has a pointer to anything there. Elsewhere nobody can tell what it is
- * part of, or how far before it a pointer to that may point, so it counts as reached.
+ * A channel or a pool is an allocation of its own, and pointers point to its beginning. A
+ * pointer to a context reaches the context's channel, too. A context's memory is live
+ * only once it is reached, unless a timer or a context above it can end it.
+ *
+ * A type of sync lies within another object. On a stack, it is reached with the goroutine
+ * whose stack that is, and by any pointer into the part of the stack that is in use.
+ * Elsewhere the bounds of the object around it are unknown, and so is where pointers to
+ * that object point. So it counts as reached.
  *
  * What this cannot do
  *
- * Leaks are missed where a pointer is left in memory that was freed, in a part of a
- * plain thread's stack that is over, in anything allocated that is itself leaked, or
- * where a number looks like a pointer. For the wrong ones to be blamed, the only pointer
- * to a channel would have to be in hiding: in a shared mapping of a file, not aligned, coded,
- * or in a register of a thread that sleeps in a system call (which is why of such a
- * goroutine the whole stack is looked at, where calls made before have left copies).
+ * A leak is missed if a pointer to the object is left in freed memory, in an unused part
+ * of a plain thread's stack or in memory that is itself leaked, or if a number looks like
+ * a pointer. A goroutine is wrongly reported only if the only pointer to its channel is
+ * hidden: in a shared mapping of a file, unaligned, encoded, or in a register of a thread
+ * that sleeps in a system call. Because of the last, such a goroutine's whole stack is
+ * scanned: earlier calls have left copies of registers there.
  */
-#include "reach.h"
+#include "profile/reach.h"
 
 #include <goro.h>
 
-#include "chan.h"
-#include "mem.h"
-#include "os.h"
-#include "reach_scan.h"
-#include "runtime.h"
-#include "stack.h"
-#include "unwind.h"
+#include "sync/chan.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/table.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "unwind/unwind.h"
 
-#define NONE UINT32_MAX
-/* Below sp the compiler may keep variables, too. */
+/* The compiler may keep variables up to here below sp. */
 #define RED_ZONE_BYTES 128
-/* What a goroutine's first frames take at the most. */
+/* A goroutine's first frames are not larger. */
 #define BEGINNING_BYTES 512
-/* Looks at most, while threads move that sleep. */
+/* Scans at most, if sleeping threads wake meanwhile. */
 #define LOOKS_MAX 3
 
-enum mark { UNMARKED, MARKED, SCANNED };
+/* What is to be scanned is on a list, linked by todo. */
+struct todo {
+	struct todo *next;
+	bool marked;
+	bool is_object;
+};
 
-/* What somebody waits for. */
+/* What a candidate waits for. */
 struct object {
+	struct todo todo;
 	uintptr_t addr;
-	size_t bytes;		/* of memory that is live when it is reached */
-	uint32_t waits;		/* first of those who do; NONE: end */
-	uint32_t next_there;	/* on the same stack */
-	uint8_t mark;
+	size_t bytes;		/* of memory that is live once the object is reached */
+	struct wait *waits;	/* for it */
+	struct object *next_there;	/* on the same stack */
 };
 
 struct candidate {
+	struct todo todo;
 	struct g *gp;
-	uint32_t there;		/* objects on its stack */
-	uint8_t mark;
+	struct object *there;	/* on its stack */
 };
 
 struct wait {
-	uint32_t candidate;
-	uint32_t next;		/* for the same object */
-};
-
-/* Numbers by address. */
-struct table {
-	uintptr_t *key;		/* 0: free */
-	uint32_t *value;
-	size_t mask;
+	struct candidate *candidate;
+	struct wait *next;	/* for the same object */
 };
 
 struct reach {
-	size_t bytes;		/* of this and all tables: one mapping */
-	struct candidate *candidate;
-	struct object *object;
-	struct wait *wait;
-	uint32_t *todo;		/* objects and candidates that were marked and not scanned */
-	uint32_t candidates, objects, waits, todo_n;
-	uint32_t candidates_max, waits_max;
+	struct table objects, candidates;	/* by address */
+	struct chunks waits;
+	bool failed;		/* there was no memory */
+	struct todo *todo;	/* marked but not yet scanned */
 	uint32_t on_stacks;	/* objects that lie on stacks of candidates */
-	struct table by_addr, by_g;
-	uintptr_t lowest, highest;	/* of by_addr */
-	struct span stacks;	/* all stacks lie in it */
+	uintptr_t lowest, highest;	/* addresses of objects */
+	struct span stacks;	/* from the lowest to the highest stack */
 
-	struct thread_view *thread;
+	struct thread_view thread[HOLD_MAX];
 	size_t threads;
 	struct memory memory;
-	struct spans but;	/* where nobody is to look */
+	struct spans but;	/* memory that is not scanned */
 	const struct g *self;
 	struct unwind_regs self_regs;
 };
-
-/* ------------------------------------------------------------------ tables */
-
-static size_t hash(uintptr_t key)
-{
-	return (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 20);
-}
-
-static uint32_t table_find(const struct table *t, uintptr_t key)
-{
-	for (size_t i = hash(key) & t->mask; t->key[i]; i = (i + 1) & t->mask)
-		if (t->key[i] == key)
-			return t->value[i];
-	return NONE;
-}
-
-static void table_add(struct table *t, uintptr_t key, uint32_t value)
-{
-	size_t i = hash(key) & t->mask;
-
-	while (t->key[i])
-		i = (i + 1) & t->mask;
-	t->key[i] = key;
-	t->value[i] = value;
-}
-
-static size_t table_slots(size_t n)
-{
-	size_t slots = 64;
-
-	while (slots < 2 * n)
-		slots *= 2;
-	return slots;
-}
 
 /* -------------------------------------------------------------- candidates */
 
@@ -166,7 +131,7 @@ static TOOL_RACY bool is_candidate(const struct g *gp)
 		return false;
 	switch (gp->wait_reason) {
 	case WAIT_SELECT_NO_CASES:
-		return !gp->is_main;	/* a way to say that the others are to go on */
+		return !gp->is_main;	/* main may wait for ever while the others work */
 	case WAIT_CHAN_RECV:
 	case WAIT_CHAN_SEND:
 	case WAIT_CHAN_RECV_NIL:
@@ -184,7 +149,7 @@ static TOOL_RACY bool is_candidate(const struct g *gp)
 	}
 }
 
-/* The waiters of a select: those in the G that are in use, or elsewhere if it is wide. */
+/* The waiters of a select: in the G, or elsewhere if it is wide. */
 static const struct waiter *select_waiters(const struct g *gp, size_t *n)
 {
 	const struct waiter *w = gp->waiters;
@@ -197,74 +162,67 @@ static const struct waiter *select_waiters(const struct g *gp, size_t *n)
 	return w;
 }
 
-static size_t count_waits(const struct g *gp)
-{
-	size_t n = 1;
-
-	if (gp->wait_reason == WAIT_SELECT)
-		select_waiters(gp, &n);
-	return n;
-}
-
-static void count_one(struct g *gp, void *arg)
-{
-	struct reach *r = arg;
-
-	if (is_candidate(gp)) {
-		r->candidates_max++;
-		r->waits_max += (uint32_t)count_waits(gp);
-	}
-}
-
-/* Where the part of its stack that is in use begins. */
+/* The lowest address of its stack that is in use. */
 static uintptr_t live_from(const struct g *gp)
 {
 	return (uintptr_t)gp->context.sp - RED_ZONE_BYTES;
 }
 
-static uint32_t object_of(struct reach *r, uintptr_t addr, size_t bytes)
+static struct candidate *candidate_of(const struct reach *r, const struct g *gp)
 {
-	uint32_t i = table_find(&r->by_addr, addr);
+	struct table_entry *e = table_find(&r->candidates, &gp, sizeof gp);
 
-	if (i != NONE)
-		return i;
-	i = r->objects++;
-	r->object[i] = (struct object){ .addr = addr, .bytes = bytes, .waits = NONE, .next_there = NONE };
-	table_add(&r->by_addr, addr, i);
+	return e ? table_data(e) : NULL;
+}
+
+/* NULL: no memory. */
+static struct object *object_of(struct reach *r, uintptr_t addr, size_t bytes)
+{
+	struct table_entry *e = table_put(&r->objects, &addr, sizeof addr);
+	struct object *o = e ? table_data(e) : NULL;
+
+	r->failed |= !o;
+	if (!o || o->addr)
+		return o;
+	*o = (struct object){ .todo.is_object = true, .addr = addr, .bytes = bytes };
 	if (addr < r->lowest)
 		r->lowest = addr;
 	if (addr > r->highest)
 		r->highest = addr;
-	return i;
+	return o;
 }
 
-static void wait_for(struct reach *r, uint32_t c, uint32_t o)
+static void wait_for(struct reach *r, struct candidate *c, struct object *o)
 {
-	r->wait[r->waits] = (struct wait){ .candidate = c, .next = r->object[o].waits };
-	r->object[o].waits = r->waits++;
-}
+	struct wait *w = o ? chunks_take(&r->waits, sizeof *w, SIZE_MAX) : NULL;
 
-static void mark_candidate(struct reach *r, uint32_t c)
-{
-	if (r->candidate[c].mark == UNMARKED) {
-		r->candidate[c].mark = MARKED;
-		r->todo[r->todo_n++] = c << 1;
-	}
-}
-
-static void mark_object(struct reach *r, uint32_t o)
-{
-	if (r->object[o].mark != UNMARKED)
+	r->failed |= !w;
+	if (!w)
 		return;
-	r->object[o].mark = MARKED;
-	if (r->object[o].bytes > 0)
-		r->todo[r->todo_n++] = o << 1 | 1;
-	for (uint32_t w = r->object[o].waits; w != NONE; w = r->wait[w].next)
-		mark_candidate(r, r->wait[w].candidate);
+	*w = (struct wait){ .candidate = c, .next = o->waits };
+	o->waits = w;
 }
 
-/* A channel, or a pool, which begins with a lock, too. */
-static void wait_for_block(struct reach *r, uint32_t c, const void *key)
+static void mark(struct reach *r, struct todo *x)
+{
+	if (x->marked)
+		return;
+	x->marked = true;
+	x->next = r->todo;
+	r->todo = x;
+}
+
+static void mark_object(struct reach *r, struct object *o)
+{
+	if (o->todo.marked)
+		return;
+	mark(r, &o->todo);
+	for (struct wait *w = o->waits; w; w = w->next)
+		mark(r, &w->candidate->todo);
+}
+
+/* key is a channel or a pool; both begin with a lock. */
+static void wait_for_block(struct reach *r, struct candidate *c, const void *key)
 {
 	const goro_chan *ch = key;
 	size_t bytes = 0;
@@ -272,31 +230,34 @@ static void wait_for_block(struct reach *r, uint32_t c, const void *key)
 	if (ch->lock.rank == RANK_CHAN)
 		bytes = sizeof *ch + ch->ring_bytes;
 	wait_for(r, c, object_of(r, (uintptr_t)key, bytes));
+	if (bytes > 0 && ch->owner)
+		wait_for(r, c, object_of(r, (uintptr_t)ch->owner, ch->owner_bytes));
 }
 
-/* A type of sync. All candidates are known already. */
-static void wait_for_part(struct reach *r, uint32_t c, const void *addr)
+/* addr is a type of sync. All candidates are known already. */
+static void wait_for_part(struct reach *r, struct candidate *c, const void *addr)
 {
+	struct candidate *owner;
+	struct object *o;
 	struct g *gp;
-	uint32_t owner, o;
 
-	owner = stack_find(addr, &gp) == STACK_INSIDE && gp ? table_find(&r->by_g, (uintptr_t)gp) : NONE;
-	if (owner == NONE) {
-		mark_candidate(r, c);
+	owner = stack_find(addr, &gp) == STACK_INSIDE && gp ? candidate_of(r, gp) : NULL;
+	if (!owner) {
+		mark(r, &c->todo);
 		return;
 	}
 	o = object_of(r, (uintptr_t)addr, 0);
-	if (r->object[o].waits == NONE) {
-		r->object[o].next_there = r->candidate[owner].there;
-		r->candidate[owner].there = o;
+	if (o && !o->waits) {
+		o->next_there = owner->there;
+		owner->there = o;
 		r->on_stacks++;
 	}
 	wait_for(r, c, o);
 }
 
-static void add_waits(struct reach *r, uint32_t c)
+static void add_waits(struct reach *r, struct candidate *c)
 {
-	const struct g *gp = r->candidate[c].gp;
+	const struct g *gp = c->gp;
 	const struct waiter *w;
 	size_t n;
 
@@ -323,7 +284,7 @@ static void add_waits(struct reach *r, uint32_t c)
 	case WAIT_RWMUTEX_LOCK:
 		wait_for_part(r, c, gp->sleeper.addr);
 		break;
-	default:		/* for nothing that there is */
+	default:		/* it waits for no object: nothing can wake it */
 		break;
 	}
 }
@@ -331,31 +292,34 @@ static void add_waits(struct reach *r, uint32_t c)
 static void add_one(struct g *gp, void *arg)
 {
 	struct reach *r = arg;
+	struct table_entry *e;
 
-	if (!is_candidate(gp) || r->candidates == r->candidates_max)
+	if (!is_candidate(gp))
 		return;
-	r->candidate[r->candidates] = (struct candidate){ .gp = gp, .there = NONE };
-	table_add(&r->by_g, (uintptr_t)gp, r->candidates++);
+	e = table_put(&r->candidates, &gp, sizeof gp);
+	r->failed |= !e;
+	if (e)
+		((struct candidate *)table_data(e))->gp = gp;
 }
 
 /* ----------------------------------------------------------------- marking */
 
-static void mark_there(struct reach *r, uint32_t c)
+static void mark_there(struct reach *r, const struct candidate *c)
 {
-	for (uint32_t o = r->candidate[c].there; o != NONE; o = r->object[o].next_there)
+	for (struct object *o = c->there; o; o = o->next_there)
 		mark_object(r, o);
 }
 
-/* A pointer into a stack reaches what lies there, if that part is in use. */
+/* A pointer into the used part of a stack reaches all objects on that stack. */
 static void visit_stack_pointer(struct reach *r, uintptr_t word)
 {
+	const struct candidate *c;
 	struct g *gp;
-	uint32_t c;
 
 	if (stack_find((void *)word, &gp) != STACK_INSIDE || !gp)
 		return;
-	c = table_find(&r->by_g, (uintptr_t)gp);
-	if (c != NONE && word >= live_from(gp) && word < (uintptr_t)gp)
+	c = candidate_of(r, gp);
+	if (c && word >= live_from(gp) && word < (uintptr_t)gp)
 		mark_there(r, c);
 }
 
@@ -369,10 +333,10 @@ static TOOL_UNCHECKED void visit(void *arg, const uintptr_t *words, size_t n)
 		uintptr_t word = words[i];
 
 		if (word - lowest <= range) {
-			uint32_t o = table_find(&r->by_addr, word);
+			struct table_entry *e = table_find(&r->objects, &word, sizeof word);
 
-			if (o != NONE)
-				mark_object(r, o);
+			if (e)
+				mark_object(r, table_data(e));
 		}
 		if (word - stacks < stacks_range)
 			visit_stack_pointer(r, word);
@@ -387,12 +351,12 @@ static void visit_memory(struct reach *r, const void *lo, const void *hi)
 		visit(r, (const uintptr_t *)at, ((uintptr_t)hi - at) / sizeof at);
 }
 
-/* One at rest: its stack, and what it keeps elsewhere. */
+/* Visits the stack of a goroutine at rest, and its memory elsewhere. */
 static void visit_rest(struct reach *r, const struct g *gp)
 {
 	visit(r, (const uintptr_t *)&gp->context.fp, 1);
 	if (gp->context.pc == (void *)context_entry)
-		visit(r, gp->arg, G_ARGS);	/* not begun yet */
+		visit(r, gp->arg, G_ARGS);	/* it has not run yet */
 	visit_memory(r, (const char *)gp->context.sp - RED_ZONE_BYTES, gp);
 	for (const struct defer *d = gp->defers; d; d = d->next)
 		visit_memory(r, d, d + 1);
@@ -400,16 +364,17 @@ static void visit_rest(struct reach *r, const struct g *gp)
 
 static void visit_todo(struct reach *r)
 {
-	while (r->todo_n > 0) {
-		uint32_t x = r->todo[--r->todo_n];
-
-		if (x & 1) {
-			const struct object *o = &r->object[x >> 1];
+	for (struct todo *x; (x = r->todo);) {
+		r->todo = x->next;
+		if (x->is_object) {
+			const struct object *o = (const struct object *)x;
 
 			visit_memory(r, (void *)o->addr, (char *)o->addr + o->bytes);
 		} else {
-			visit_rest(r, r->candidate[x >> 1].gp);
-			mark_there(r, x >> 1);
+			const struct candidate *c = (const struct candidate *)x;
+
+			visit_rest(r, c->gp);
+			mark_there(r, c);
 		}
 	}
 }
@@ -434,15 +399,16 @@ static void visit_span(struct reach *r, uintptr_t lo, uintptr_t hi)
 	memory_scan(&r->memory, (struct span){ lo, hi }, visit, r);
 }
 
-/* One that a thread is on: from where sp is known to be; else all of it. */
+/* Visits the stack of a goroutine on a thread: from sp up if sp is known, else all. */
 static TOOL_RACY void visit_running(struct reach *r, const struct g *gp, const struct m *mp)
 {
 	const void *stopped = load_acquire(&mp->stopped_at);
 	const struct thread_view *v = view_of(r, load_relaxed(&mp->tid));
-	uintptr_t lo = (uintptr_t)gp->stack_lo, sp = 0;
+	uintptr_t lo = (uintptr_t)gp->stack.lo, sp = 0;
 	struct unwind_regs regs;
 
-	/* On its way to rest, or from there, its thread may be on another stack. */
+	/* While the goroutine comes to rest or leaves it, its thread may be on another
+	 * stack. */
 	visit(r, (const uintptr_t *)&gp->context.fp, 1);
 	if (gp == r->self) {
 		sp = r->self_regs.reg[UNWIND_SP];
@@ -454,10 +420,10 @@ static TOOL_RACY void visit_running(struct reach *r, const struct g *gp, const s
 	} else if (v && v->held) {
 		sp = v->sp;
 	}
-	/* It has perhaps not taken its arguments up yet (g_start). */
-	if (!within(sp, gp->stack_lo, gp->stack_hi - BEGINNING_BYTES))
+	/* g_start may not have read the arguments yet. */
+	if (!within(sp, gp->stack.lo, gp->stack.hi - BEGINNING_BYTES))
 		visit(r, gp->arg, G_ARGS);
-	if (within(sp, gp->stack_lo, gp))
+	if (within(sp, gp->stack.lo, gp))
 		lo = sp - (gp == r->self ? 0 : RED_ZONE_BYTES);
 	visit_span(r, lo, (uintptr_t)gp);
 }
@@ -467,10 +433,10 @@ static void visit_g(struct g *gp, void *arg)
 	struct reach *r = arg;
 	struct m *mp;
 
-	/* acquire: plain threads may be starting one; pairs with store_release in launch */
-	if (load_acquire(&gp->status) == G_DEAD || table_find(&r->by_g, (uintptr_t)gp) != NONE)
+	/* acquire: a plain thread may start gp; pairs with store_release in launch */
+	if (load_acquire(&gp->status) == G_DEAD || candidate_of(r, gp))
 		return;
-	/* acquire: its context, if it is at rest; pairs with after_run */
+	/* acquire: gp's context, if gp is at rest; pairs with after_run */
 	mp = load_acquire(&gp->mp);
 	if (mp)
 		visit_running(r, gp, mp);
@@ -490,28 +456,28 @@ static void visit_threads(struct reach *r)
 	}
 }
 
-/* Parts of an M's stacks that are over, or never hold anything of the program's. It may be
- * about to end. */
+/* Leaves out the parts of an M's stacks that are not in use, or never hold anything of
+ * the program's. The M may be about to end. */
 static TOOL_RACY void leave_out_m(struct reach *r, const struct m *mp)
 {
 	const struct thread_view *v = view_of(r, load_relaxed(&mp->tid));
-	const char *lo = mp->thread_stack_lo, *hi = mp->thread_stack_hi;
-	const char *signals = mp->signal_stack;
+	const char *lo = mp->thread_stack.lo, *hi = mp->thread_stack.hi;
+	const char *signals = mp->signal_stack.at;
 	uintptr_t sp = v ? v->sp : 0;
 
 	if (mp == m_self())
 		sp = r->self_regs.reg[UNWIND_SP];
 	if (load_relaxed(&mp->tid) == 0)
 		return;
-	/* In the handler and awake, it has the registers of its goroutine there. */
+	/* Awake in the handler, the M has its goroutine's registers on this stack. */
 	if (signals && (load_acquire(&mp->stopped_at) || !load_relaxed(&mp->curg) || mp == m_self() ||
 	                (v && v->held) || (v && v->asleep && !within(sp, signals, signals +
-	                                                             mp->signal_stack_bytes))))
-		spans_add(&r->but, signals, signals + mp->signal_stack_bytes);
+	                                                             mp->signal_stack.bytes))))
+		spans_add(&r->but, signals, signals + mp->signal_stack.bytes);
 	if (!load_relaxed(&mp->is_foreign) && !within(sp, lo, hi) && load_relaxed(&mp->curg))
 		sp = (uintptr_t)mp->sched_context.sp;
 	if (load_relaxed(&mp->is_foreign) && mp != m_self() && !(v && v->held))
-		return;		/* asleep: what is over may tell of its registers */
+		return;		/* asleep: old frames may have copies of its registers */
 	if (within(sp, lo, hi))
 		spans_add(&r->but, lo, (char *)sp - (mp == m_self() ? 0 : RED_ZONE_BYTES));
 }
@@ -527,7 +493,7 @@ static void leave_out_stacks(const void *lo, const void *hi, void *arg)
 {
 	struct reach *r = arg;
 
-	spans_add(&r->but, lo, hi);
+	leave_out(lo, hi, r);
 	if ((uintptr_t)lo < r->stacks.lo || !r->stacks.lo)
 		r->stacks.lo = (uintptr_t)lo;
 	if ((uintptr_t)hi > r->stacks.hi)
@@ -547,126 +513,93 @@ static void leave_out_candidate(struct reach *r, const struct g *gp)
 		spans_add(&r->but, w, w + n);
 }
 
-/* Anew each time: threads may have moved. */
+static void leave_out_chunks(struct reach *r, const struct chunks *c)
+{
+	for (const struct chunk *k = c->first; k; k = k->next)
+		spans_add(&r->but, k, (const char *)k + CHUNK_MAP_BYTES);
+}
+
+/* Made anew for each look: threads may have moved. */
 static void leave_out_all(struct reach *r)
 {
 	spans_free(&r->but);
-	spans_add(&r->but, r, (char *)r + r->bytes);
+	spans_add(&r->but, r, r + 1);
+	leave_out_chunks(r, &r->objects.chunks);
+	leave_out_chunks(r, &r->candidates.chunks);
+	leave_out_chunks(r, &r->waits);
 	spans_add(&r->but, r->memory.buf, (char *)r->memory.buf + MEMORY_BUF_BYTES);
 	stack_each_region(leave_out_stacks, r);
 	mem_each(leave_out, r);
-	for (uint32_t o = 0; o < r->objects; o++)
-		spans_add(&r->but, (void *)r->object[o].addr,
-		          (char *)r->object[o].addr + r->object[o].bytes);
-	for (uint32_t c = 0; c < r->candidates; c++)
-		leave_out_candidate(r, r->candidate[c].gp);
+	for (const struct table_entry *e = r->objects.first; e; e = e->after) {
+		const struct object *o = table_data(e);
+
+		spans_add(&r->but, (void *)o->addr, (char *)o->addr + o->bytes);
+	}
+	for (const struct table_entry *e = r->candidates.first; e; e = e->after)
+		leave_out_candidate(r, ((const struct candidate *)table_data(e))->gp);
 	for (const struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
 		leave_out_m(r, mp);
 	spans_add_self(&r->but);
 	spans_sort(&r->but);
 }
 
-static void look(struct reach *r)
+/* False: some memory was not scanned. */
+static bool look(struct reach *r)
 {
+	bool everywhere;
+
 	leave_out_all(r);
 	visit_threads(r);
 	stack_each(visit_g, r);
 	visit_todo(r);
-	memory_scan_all(&r->memory, &r->but, visit, r);
+	everywhere = memory_scan_all(&r->memory, &r->but, visit, r);
 	visit_todo(r);
+	return everywhere;
 }
 
-static void *carve(char **at, size_t n)
-{
-	void *p = *at;
-
-	*at += (n + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-	return p;
-}
-
-static void table_make(struct table *t, char **at, size_t slots)
-{
-	t->mask = slots - 1;
-	t->key = carve(at, slots * sizeof *t->key);
-	t->value = carve(at, slots * sizeof *t->value);
-}
-
-/* All tables in one mapping; of the size that count says. */
-static struct reach *reach_make(const struct reach *count)
-{
-	size_t cs = count->candidates_max, ws = count->waits_max;
-	size_t by_addr = table_slots(ws), by_g = table_slots(cs);
-	size_t bytes = sizeof *count + cs * sizeof(struct candidate) + ws * sizeof(struct object) +
-	               ws * sizeof(struct wait) + (cs + ws) * sizeof(uint32_t) +
-	               HOLD_MAX * sizeof(struct thread_view) +
-	               (by_addr + by_g) * (sizeof(uintptr_t) + sizeof(uint32_t)) + 16 * CACHE_LINE;
-	char *at = os_map(bytes);
-	struct reach *r;
-
-	if (!at)
-		return NULL;
-	r = carve(&at, sizeof *r);
-	*r = (struct reach){ .bytes = bytes, .lowest = UINTPTR_MAX,
-	                     .candidates_max = (uint32_t)cs, .waits_max = (uint32_t)ws };
-	r->candidate = carve(&at, cs * sizeof *r->candidate);
-	r->object = carve(&at, ws * sizeof *r->object);
-	r->wait = carve(&at, ws * sizeof *r->wait);
-	r->todo = carve(&at, (cs + ws) * sizeof *r->todo);
-	r->thread = carve(&at, HOLD_MAX * sizeof *r->thread);
-	table_make(&r->by_addr, &at, by_addr);
-	table_make(&r->by_g, &at, by_g);
-	return r;
-}
-
-/* Nothing is known: nobody is blamed. */
-static void mark_all(struct reach *r)
-{
-	for (uint32_t c = 0; c < r->candidates; c++)
-		r->candidate[c].mark = MARKED;
-}
-
-static void find(struct reach *r)
+/* False: nothing is known, so no goroutine is to be reported. */
+static __attribute__((noinline)) bool find(struct reach *r)
 {
 	bool looked = false;
 
 	stack_each(add_one, r);
-	for (uint32_t c = 0; c < r->candidates; c++)
-		add_waits(r, c);
+	for (struct table_entry *e = r->candidates.first; e; e = e->after)
+		add_waits(r, table_data(e));
 	if (r->lowest > r->highest)
 		r->lowest = r->highest = 0;
 	for (int i = 0; i < LOOKS_MAX; i++) {
-		bool held = threads_hold(r->thread, &r->threads), still;
-
-		if (held)
-			look(r);
-		still = held && threads_still(r->thread, r->threads);
+		bool held = threads_hold(r->thread, &r->threads) && look(r);
+		bool still = held && threads_still(r->thread, r->threads);
 		threads_let_go();
 		if (still)
-			return;
+			return true;
 		looked |= held;
 	}
-	if (!looked)
-		mark_all(r);
+	return looked;
 }
 
-/* The frames below, which know all objects, are left out: so this one knows none. */
+/* The frames inside this one have pointers to all objects, and are not scanned. This
+ * frame is scanned, so it must have none. */
 __attribute__((noinline)) struct reach *reach_find(void)
 {
-	struct reach count = { .bytes = 0 }, *r;
+	struct reach *r = os_map(sizeof *r);
 	struct m *mp = m_self();
 	int saved = *mp->errno_at;
+	bool found = false;
 
-	stack_each(count_one, &count);
-	r = reach_make(&count);
+	check(load_relaxed(&sched.stopping));
 	if (!r)
 		return NULL;
+	r->lowest = UINTPTR_MAX;
+	r->objects.extra = sizeof(struct object);
+	r->candidates.extra = sizeof(struct candidate);
 	r->self = mp->is_foreign ? NULL : mp->curg;
 	unwind_regs_here(&r->self_regs);
 	if (memory_open(&r->memory)) {
-		find(r);
+		found = find(r);
 		memory_close(&r->memory);
 	}
-	if (r->but.failed) {
+	if (!found || r->failed || r->but.list.failed) {
 		reach_free(r);
 		r = NULL;
 	}
@@ -674,30 +607,35 @@ __attribute__((noinline)) struct reach *reach_find(void)
 	return r;
 }
 
-/* One that a plain thread has woken meanwhile is not lost. */
+/* A plain thread may have woken it meanwhile: then it is not lost. */
 static TOOL_RACY bool is_lost(const struct candidate *c)
 {
-	return c->mark == UNMARKED && peek(&c->gp->status) == G_WAITING;
+	return !c->todo.marked && peek(&c->gp->status) == G_WAITING;
 }
 
 bool reach_is_lost(const struct reach *r, const struct g *gp)
 {
-	uint32_t c = table_find(&r->by_g, (uintptr_t)gp);
+	const struct candidate *c = candidate_of(r, gp);
 
-	return c != NONE && is_lost(&r->candidate[c]);
+	return c && is_lost(c);
 }
 
 size_t reach_lost(const struct reach *r)
 {
 	size_t n = 0;
 
-	for (uint32_t c = 0; c < r->candidates; c++)
-		n += is_lost(&r->candidate[c]);
+	for (const struct table_entry *e = r->candidates.first; e; e = e->after)
+		n += is_lost(table_data(e));
 	return n;
 }
 
 void reach_free(struct reach *r)
 {
+	if (!r)
+		return;
 	spans_free(&r->but);
-	os_unmap(r, r->bytes);
+	table_free(&r->objects);
+	table_free(&r->candidates);
+	chunks_free(&r->waits);
+	os_unmap(r, sizeof *r);
 }

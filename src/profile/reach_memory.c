@@ -2,19 +2,19 @@
  * reach_memory.c - all memory of the process that may hold pointers, read safely.
  *
  * Plain threads run on while the world is stopped, and may unmap what is being read. So
- * memory is copied by the kernel (process_vm_readv), which says what is not there, and
- * the copy is looked at. Where a sandbox forbids the call, /proc/self/mem does the same.
+ * the kernel copies memory (process_vm_readv), stops where nothing is mapped, and the
+ * copy is scanned. If a sandbox forbids that call, /proc/self/mem does the same.
  *
- * Only pages that are there are read: reservations of terabytes are usual, and reading a
- * page that was never touched would bring a page of zeroes and its page table. The
- * kernel lists the pages (PAGEMAP_SCAN, Linux 6.7); before it did, each is looked up in
- * /proc/self/pagemap, and mappings larger than SPARSE_BYTES are left out.
+ * Only present pages are read: reservations of terabytes are usual, and to read a page
+ * that was never touched would make a page of zeroes and its page table. The kernel lists
+ * the present pages (PAGEMAP_SCAN, Linux 6.7). Older kernels look each page up in
+ * /proc/self/pagemap, and mappings larger than SPARSE_BYTES are skipped.
  *
- * Left out are shared mappings of files, which are devices and rings as often as memory;
- * shared memory without a file (/dev/zero, memfd) is looked at.
+ * Shared mappings of files are skipped: they are devices and rings as often as memory.
+ * Shared memory without a file (/dev/zero, memfd) is read.
  */
 #define _GNU_SOURCE
-#include "reach_scan.h"
+#include "profile/reach.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,9 +23,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "maps.h"
-#include "os.h"
-#include "raw_file.h"
+#include "platform/maps.h"
+#include "base/os.h"
+#include "base/raw_file.h"
 
 #define BUF_BYTES MEMORY_BUF_BYTES
 #define SPARSE_BYTES (64ull << 30)
@@ -34,38 +34,24 @@
 
 void spans_add(struct spans *s, const void *lo, const void *hi)
 {
-	if (lo >= hi)
-		return;
-	if (s->n == s->room) {
-		size_t room = s->room ? 2 * s->room : 4096 / sizeof *s->at;
-		struct span *more = os_map(room * sizeof *more);
-
-		if (!more) {
-			s->failed = true;
-			return;
-		}
-		if (s->n > 0)
-			memcpy(more, s->at, s->n * sizeof *more);
-		if (s->at)
-			os_unmap(s->at, s->room * sizeof *s->at);
-		s->at = more;
-		s->room = room;
-	}
-	s->at[s->n++] = (struct span){ (uintptr_t)lo, (uintptr_t)hi };
+	if (lo < hi)
+		bytes_add(&s->list, &(struct span){ (uintptr_t)lo, (uintptr_t)hi }, sizeof *s->at);
+	s->at = (void *)s->list.at;
+	s->n = s->list.n / sizeof *s->at;
 }
 
-/* Again, if that has moved it. */
+/* To add a span may move the list. */
 void spans_add_self(struct spans *s)
 {
 	const struct span *at;
 
 	do {
 		at = s->at;
-		spans_add(s, s->at, s->at + s->room);
-	} while (at != s->at && !s->failed);
+		spans_add(s, s->list.at, s->list.at + s->list.size);
+	} while (at != s->at && !s->list.failed);
 }
 
-/* A heap sort: no memory, no stack, and libc's may call malloc. */
+/* A heap sort needs no memory and no stack. Rejected: qsort, which may call malloc. */
 static void sift(struct span *a, size_t i, size_t n)
 {
 	struct span x = a[i];
@@ -106,14 +92,13 @@ void spans_sort(struct spans *s)
 
 void spans_free(struct spans *s)
 {
-	if (s->at)
-		os_unmap(s->at, s->room * sizeof *s->at);
+	bytes_free(&s->list);
 	*s = (struct spans){ .n = 0 };
 }
 
 /* ----------------------------------------------------------------- reading */
 
-/* Newer than some headers: linux/fs.h. */
+/* As in linux/fs.h, which in some systems is older. */
 struct page_region_ {
 	uint64_t start, end, categories;
 };
@@ -141,30 +126,7 @@ static long list_pages(const struct memory *m, struct span s, struct page_region
 	return n;
 }
 
-bool memory_open(struct memory *m)
-{
-	struct page_region_ none[REGIONS];
-	uintptr_t here, page = (uintptr_t)&here & ~(os_page_bytes - 1);
-
-	m->buf = os_map(BUF_BYTES);
-	if (!m->buf)
-		return false;
-	m->pid = getpid();
-	m->but = NULL;
-	m->pagemap = raw_open("/proc/self/pagemap");
-	m->scan_works = m->pagemap >= 0 &&
-	                list_pages(m, (struct span){ page, page + os_page_bytes }, none, &here) == 1;
-	return true;
-}
-
-void memory_close(struct memory *m)
-{
-	if (m->pagemap >= 0)
-		raw_close(m->pagemap);
-	os_unmap(m->buf, BUF_BYTES);
-}
-
-/* Copies what is there, from lo on: how much; 0: nothing is there. */
+/* Copies memory from lo on. Returns the number of bytes; 0: none can be read there. */
 static size_t copy_from(const struct memory *m, uintptr_t lo, size_t n)
 {
 	struct iovec to = { m->buf, n }, from = { (void *)lo, n };
@@ -183,7 +145,42 @@ static size_t copy_from(const struct memory *m, uintptr_t lo, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* The first that ends after an address. */
+/* Without a pagemap every mapped page is read. False: the pagemap is only missing for
+ * want of a descriptor. */
+static bool open_pagemap(struct memory *m)
+{
+	struct page_region_ none[REGIONS];
+	uintptr_t here, page = (uintptr_t)&here & ~(os_page_bytes - 1);
+
+	m->pagemap = raw_open("/proc/self/pagemap");
+	if (m->pagemap < 0 && raw_out_of_descriptors())
+		return false;
+	m->scan_works = m->pagemap >= 0 &&
+	                list_pages(m, (struct span){ page, page + os_page_bytes }, none, &here) == 1;
+	return true;
+}
+
+void memory_close(struct memory *m)
+{
+	if (m->pagemap >= 0)
+		raw_close(m->pagemap);
+	os_unmap(m->buf, BUF_BYTES);
+}
+
+bool memory_open(struct memory *m)
+{
+	uintptr_t here = 0;
+
+	*m = (struct memory){ .pagemap = -1, .pid = getpid(), .buf = os_map(BUF_BYTES) };
+	if (!m->buf)
+		return false;
+	if (open_pagemap(m) && copy_from(m, (uintptr_t)&here, sizeof here) == sizeof here)
+		return true;
+	memory_close(m);
+	return false;
+}
+
+/* The first span that ends after addr. */
 static size_t spans_from(const struct spans *s, uintptr_t addr)
 {
 	size_t lo = 0, hi = s->n;
@@ -201,7 +198,7 @@ static size_t spans_from(const struct spans *s, uintptr_t addr)
 
 static uintptr_t align_up(uintptr_t a) { return (a + sizeof a - 1) & ~(sizeof a - 1); }
 
-/* What was copied from [lo, hi), without what is not to be looked at. */
+/* Passes on what was copied from [lo, hi), except m->but. */
 static void show(const struct memory *m, uintptr_t lo, uintptr_t hi, reach_words *fn, void *arg)
 {
 	uintptr_t at = lo;
@@ -229,7 +226,7 @@ static void read_present(const struct memory *m, uintptr_t lo, uintptr_t hi, rea
 
 		if (got > 0)
 			show(m, lo, lo + got, fn, arg);
-		if (got < n)	/* a hole: on with the next page */
+		if (got < n)	/* a hole: go on at the next page */
 			got = (((lo + got) | (os_page_bytes - 1)) + 1) - lo;
 		lo += got;
 	}
@@ -255,7 +252,7 @@ static void scan_listed(const struct memory *m, struct span s, reach_words *fn, 
 	}
 }
 
-/* A word a page, whose topmost two bits say that it is there, or swapped. */
+/* The pagemap has a word a page. Its two highest bits say: present, swapped. */
 static void scan_looked_up(const struct memory *m, struct span s, reach_words *fn, void *arg)
 {
 	uint64_t entry[512];
@@ -299,15 +296,15 @@ static bool is_wanted(const struct maps_line *line, void *arg)
 	return true;
 }
 
-/* Small gaps are read and not looked at; not to read what lies in a large one saves more
- * than the calls it takes. */
+/* A gap smaller than this is read, and not looked at: the system call that skips it costs
+ * more than the copy. */
 #define GAP_BYTES (64 << 10)
 
-void memory_scan_all(struct memory *m, const struct spans *but, reach_words *fn, void *arg)
+bool memory_scan_all(struct memory *m, const struct spans *but, reach_words *fn, void *arg)
 {
 	struct spans roots = { .n = 0 };
+	bool listed = maps_each(is_wanted, &roots) && !roots.list.failed;
 
-	maps_each(is_wanted, &roots);
 	m->but = but;
 	for (size_t i = 0; i < roots.n; i++) {
 		struct span s = roots.at[i];
@@ -323,4 +320,5 @@ void memory_scan_all(struct memory *m, const struct spans *but, reach_words *fn,
 	}
 	m->but = NULL;
 	spans_free(&roots);
+	return listed;
 }

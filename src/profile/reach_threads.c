@@ -1,22 +1,21 @@
 /*
  * reach_threads.c - the other threads: where they are, and what is in their registers.
  *
- * A thread gets the preemption signal, whose handler, on any thread, shows the registers
- * and stands still until it is let go: otherwise it could move a pointer from where nobody
- * has looked yet to where somebody has. Those that block the signal run on.
+ * Each thread gets the preemption signal. The handler shows the thread's registers and
+ * stands still until threads_let_go: otherwise the thread could move a pointer from
+ * memory that is not yet scanned to memory that is. A thread that blocks the signal runs
+ * on.
  *
- * One that sleeps in a system call gets it, too, if the call goes on afterwards as if
- * nothing had been: the kernel makes most calls again by itself, and the handler makes
- * others again (restart.c). Left asleep are those whose time would begin anew: poll,
- * epoll_wait and usleep with a timeout, and the like. What such a thread has in its
- * registers, beyond the arguments of the call, cannot be had. Left asleep as well are
- * the runtime's own, which have nothing of the program's.
+ * A thread that sleeps in a system call gets the signal, too, if the call then goes on as
+ * if nothing had happened: the kernel restarts most calls itself, and the handler
+ * restarts others (restart.c). Left asleep is a thread whose call would wait for its
+ * whole time again, such as poll, epoll_wait and usleep with a timeout. Of its registers
+ * only the arguments of the call are known. The runtime's own threads are left asleep,
+ * too: they have nothing of the program's.
  */
 #define _GNU_SOURCE
-#include "reach_scan.h"
+#include "profile/reach.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
@@ -24,22 +23,22 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "os.h"
-#include "raw_file.h"
-#include "reach.h"
-#include "regs.h"
-#include "runtime.h"
-#include "text.h"
-#include "tool.h"
-#include "unwind.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "base/raw_file.h"
+#include "unwind/regs.h"
+#include "preempt/preempt.h"
+#include "reclaim/evacuate.h"
+#include "sched/runtime.h"
+#include "base/tool.h"
+#include "unwind/unwind.h"
 
-/* How long a thread may take to answer, where CPUs are scarce. Under TSan it may never. */
+/* How long a thread may take to answer on a busy machine. Under TSan it may never. */
 #define ANSWER_NS (TOOL_TSAN ? 50000000 : 200000000)
 
-/* A place for each thread that is to be held. The state has the turn in it: a thread that
- * was slow to come does not take the place of another at the next. */
+/* A slot for each thread that is to be held. The state includes the turn, so that a
+ * thread whose handler runs late does not take another thread's slot in the next turn. */
 enum hold_state { HOLD_NONE, HOLD_WANTED, HOLD_HELD };
 #define HOLD_STATE(turn, s) ((turn) << 2 | (s))
 static struct hold {
@@ -49,16 +48,19 @@ static struct hold {
 } holds[HOLD_MAX];
 static size_t holds_n;
 
-uint32_t reach_holding;		/* odd: threads are to stand still; a futex */
+static uint32_t reach_holding;	/* the turn; odd: threads are to stand still. A futex */
 
-/* On the thread itself, in the handler. Afterwards only reach_holding is touched. */
-TOOL_RACY bool reach_on_signal(const void *ucontext)
+/* In the handler: while reach_holding is odd the thread shows its registers and stands
+ * still. Once it is held it touches only reach_holding. */
+TOOL_RACY static bool reach_on_signal(struct m *mp, const void *ucontext)
 {
 	uint32_t turn = load_acquire(&reach_holding);
-	int tid = os_tid();
+	int tid;
 
+	(void)mp;
 	if (!(turn & 1))
 		return false;
+	tid = os_tid();
 	for (size_t i = 0, n = load_acquire(&holds_n); i < n; i++) {
 		uint32_t wanted = HOLD_STATE(turn, HOLD_WANTED);
 
@@ -74,6 +76,7 @@ TOOL_RACY bool reach_on_signal(const void *ucontext)
 	}
 	return false;
 }
+PREEMPT_GUEST(reach, .visits = reach_on_signal, .order = GUEST_REACH);
 
 void threads_let_go(void)
 {
@@ -83,67 +86,40 @@ void threads_let_go(void)
 
 /* ----------------------------------------------------------------- looking */
 
-static size_t read_thread_file(int tid, const char *name, char *out, size_t max)
+/* No descriptor was left to look at some thread: it may do anything. */
+static bool unseen;
+
+static size_t read_thread_file(int tid, const char *name, char *out, size_t size)
 {
-	char path[64];
-	struct text t = text_make(path, sizeof path);
-	ssize_t n;
-	int fd;
+	size_t n = backtrace_thread_file(tid, name, out, size);
 
-	text_add(&t, "/proc/self/task/");
-	text_add_decimal(&t, (unsigned)tid);
-	text_add(&t, name);
-	fd = raw_open(path);
-	if (fd < 0)
-		return 0;
-	n = raw_read(fd, out, max - 1);
-	raw_close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
-}
-
-static uintptr_t hex(const char **at)
-{
-	uintptr_t v = 0;
-
-	for (;; ++*at) {
-		char c = **at;
-
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uintptr_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			v = v << 4 | (uintptr_t)(c - 'a' + 10);
-		else
-			return v;
-	}
-}
-
-/* At the start of s; 0: there is none. */
-static int number(const char *s)
-{
-	int n = 0;
-
-	for (; *s >= '0' && *s <= '9'; s++)
-		n = n * 10 + (*s - '0');
+	if (n == 0)
+		unseen |= raw_out_of_descriptors();
 	return n;
 }
 
-/* How often it was put to sleep: the same call may be another one. */
-static uint64_t times_asleep(int tid)
+/* The decimal number that s begins with; 0: none. */
+static uint64_t number(const char *s)
 {
-	static const char field[] = "\nvoluntary_ctxt_switches:\t";
-	char status[4096];
-	const char *at;
 	uint64_t n = 0;
 
-	if (!read_thread_file(tid, "/status", status, sizeof status) || !(at = strstr(status, field)))
-		return 0;
-	for (at += sizeof field - 1; *at >= '0' && *at <= '9'; at++)
-		n = n * 10 + (uint64_t)(*at - '0');
+	for (; *s >= '0' && *s <= '9'; s++)
+		n = n * 10 + (uint64_t)(*s - '0');
 	return n;
 }
 
-/* Whether a call that a signal interrupts is made again for what is left of its time. */
+/* The value of a field, "\nNAME:\t", of the thread's status; NULL: it cannot be read. */
+static const char *status_field(int tid, const char *field)
+{
+	static char status[4096];
+	const char *at = NULL;
+
+	if (read_thread_file(tid, "/status", status, sizeof status))
+		at = strstr(status, field);
+	return at ? at + strlen(field) : NULL;
+}
+
+/* Does a call that a signal interrupts wait only for what is left of its time? */
 static bool can_be_interrupted(long nr, const uintptr_t *arg)
 {
 	switch (nr) {
@@ -155,13 +131,13 @@ static bool can_be_interrupted(long nr, const uintptr_t *arg)
 	case SYS_pselect6: case SYS_ppoll:	/* what is left is written back */
 		return true;
 	case SYS_futex:
-		/* Waits with a mask are until a time, not for one. */
+		/* FUTEX_WAIT_BITSET's time is absolute. */
 		return arg[3] == 0 || (arg[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 	case SYS_epoll_pwait:
 		return (int)arg[3] < 0;
 	case SYS_rt_sigtimedwait:
 		return arg[2] == 0;
-	case SYS_nanosleep:		/* what is left must be written where it was */
+	case SYS_nanosleep:		/* if the rest is written over the time */
 		return arg[1] == arg[0];
 	case SYS_clock_nanosleep:
 		return arg[1] & TIMER_ABSTIME || arg[2] == arg[3];
@@ -178,11 +154,11 @@ static bool can_be_interrupted(long nr, const uintptr_t *arg)
 	}
 }
 
-/* "NR 0xARG .. 0xSP 0xPC", "-1 0xSP 0xPC", or "running". */
+/* Parses "NR 0xARG ... 0xSP 0xPC", "-1 0xSP 0xPC", or "running". */
 static void look(struct thread_view *v)
 {
 	char line[256];
-	const char *at = line;
+	const char *times;
 
 	v->asleep = false;
 	v->n = 0;
@@ -190,29 +166,22 @@ static void look(struct thread_view *v)
 	if (!read_thread_file(v->tid, "/syscall", line, sizeof line) || line[0] == 'r')
 		return;
 	v->asleep = true;
-	v->n = 0;
-	while ((at = strstr(at, "0x")) && v->n < 8) {
-		at += 2;
-		v->word[v->n++] = hex(&at);
-	}
+	v->n = backtrace_syscall_words(line, v->word);
 	if (v->n >= 2)
 		v->sp = v->word[v->n - 2];
-	v->patient = v->n == 8 && can_be_interrupted(number(line), v->word);
-	for (at = line; *at; at++)
+	v->patient = v->n == SYSCALL_WORDS && can_be_interrupted((long)number(line), v->word);
+	for (const char *at = line; *at; at++)
 		v->stamp = v->stamp * 31 + (unsigned char)*at;
-	v->stamp = v->stamp * 31 + times_asleep(v->tid);
+	/* How often it has gone to sleep tells two equal calls apart. */
+	times = status_field(v->tid, "\nvoluntary_ctxt_switches:\t");
+	v->stamp = v->stamp * 31 + (times ? number(times) : 0);
 }
 
 static bool blocks_signal(int tid)
 {
-	char status[4096];
-	const char *at;
+	const char *mask = status_field(tid, "\nSigBlk:\t");
 
-	if (!read_thread_file(tid, "/status", status, sizeof status) ||
-	    !(at = strstr(status, "\nSigBlk:\t")))
-		return true;
-	at += 9;
-	return hex(&at) >> (SIG_PREEMPT - 1) & 1;
+	return !mask || backtrace_parse_hex(&mask) >> (SIG_PREEMPT - 1) & 1;
 }
 
 /* ----------------------------------------------------------------- holding */
@@ -235,7 +204,7 @@ static struct m *m_of(int tid)
 	return NULL;
 }
 
-/* It runs no goroutine, or has stopped in our handler already: nothing is missed. */
+/* It runs no goroutine, or is stopped in the handler: reach.c finds its registers. */
 static bool is_at_rest(const struct m *mp)
 {
 	return mp && (!load_relaxed(&mp->curg) || load_acquire(&mp->stopped_at));
@@ -247,7 +216,7 @@ static bool is_held(const struct hold *h)
 	return (load_acquire(&h->state) & 3) == HOLD_HELD;
 }
 
-/* Sends the signal and waits a while. True: the thread is held. */
+/* Sends the signal and waits for a moment. True: the thread is held. */
 static bool ask(struct thread_view *v, struct hold *h)
 {
 	os_signal(v->tid, SIG_PREEMPT);
@@ -259,18 +228,24 @@ static bool ask(struct thread_view *v, struct hold *h)
 	return true;
 }
 
-/* Until it is held, or sleeps and is to be left asleep. A thread of goroutines that blocks the
- * signal is in a handler, and soon out of it, or asleep in it. False: it runs on. */
+/* Waits until the thread is held, or sleeps and is to be left asleep. An M that blocks
+ * the signal is in a handler, which it soon leaves, or in which it sleeps. False: it runs
+ * on. */
 static bool hold(struct thread_view *v, struct hold *h)
 {
 	int64_t end = os_now() + ANSWER_NS;
 	const struct m *mp = m_of(v->tid);
 
+	/* It brings back the stacks that reach.c scans, and has nothing of the
+	 * program's. */
+	v->ignored = evacuate_is_server(v->tid);
+	if (v->ignored)
+		return true;
 	while (os_now() < end) {
 		bool blocks = blocks_signal(v->tid);
 
 		look(v);
-		/* Not to be had: one of the runtime's others, mostly, which are always on the move. */
+		/* Mostly a thread of the runtime that is no M and never still. */
 		v->ignored = (blocks && (!mp || load_relaxed(&mp->is_foreign))) || (v->asleep && is_at_rest(mp));
 		if (v->ignored || (v->asleep && (!v->patient || TOOL_TSAN)))
 			return true;
@@ -282,7 +257,7 @@ static bool hold(struct thread_view *v, struct hold *h)
 	return false;
 }
 
-/* The place is the thread's to use from here .. */
+/* From here to hold_end the thread's handler may use the slot. */
 static struct hold *hold_begin(int tid)
 {
 	struct hold *h = &holds[load_relaxed(&holds_n)];
@@ -294,7 +269,7 @@ static struct hold *hold_begin(int tid)
 	return h;
 }
 
-/* .. to here, unless it has just come. */
+/* If the handler has used the slot meanwhile, the thread is held after all. */
 static void hold_end(struct thread_view *v, struct hold *h)
 {
 	uint32_t wanted = HOLD_STATE(load_relaxed(&reach_holding), HOLD_WANTED);
@@ -305,50 +280,36 @@ static void hold_end(struct thread_view *v, struct hold *h)
 
 /* -------------------------------------------------------------------- all */
 
-struct linux_dirent64_ {
-	uint64_t ino, off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
+struct listing {
+	struct thread_view *out;
+	size_t n;
 };
 
-static size_t list_threads(struct thread_view *out)
+static void list_one(int tid, void *arg)
 {
-	_Alignas(8) char buf[2048];
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int self = os_tid();
-	size_t n = 0;
-	long got;
+	struct listing *l = arg;
 
-	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0)
-		for (long at = 0; at < got;) {
-			const struct linux_dirent64_ *e = (const void *)(buf + at);
-			int tid = number(e->name);
-
-			if (tid && tid != self && n < HOLD_MAX)
-				out[n++] = (struct thread_view){ .tid = tid };
-			at += e->len;
-		}
-	if (fd >= 0)
-		raw_close(fd);
-	return n;
+	if (tid != os_tid() && l->n < HOLD_MAX)
+		l->out[l->n++] = (struct thread_view){ .tid = tid };
 }
 
 bool threads_hold(struct thread_view *out, size_t *count)
 {
-	size_t n = *count = list_threads(out);
+	struct listing l = { .out = out };
 	bool all = true;
 
+	unseen = os_thread_each(list_one, &l) < 0;
+	*count = l.n;
 	store_release(&holds_n, 0);
 	fetch_add_seqcst(&reach_holding, 1);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < l.n; i++) {
 		struct hold *h = hold_begin(out[i].tid);
 
 		if (!hold(&out[i], h))
 			all = false;
 		hold_end(&out[i], h);
 	}
-	return all;
+	return all && !unseen;
 }
 
 bool threads_still(const struct thread_view *views, size_t n)

@@ -1,25 +1,30 @@
 /*
- * compact.c - memory for many small things of many sizes.
+ * compact.c - memory for many small blocks of many sizes.
  *
- * Address space is taken in arenas of 64 MiB, which are cut into spans of 64 KiB, each for
- * things of one size, a multiple of 64 bytes:
+ * Address space is taken in arenas of 64 MiB. An arena is cut into spans of 64 KiB, each
+ * for blocks of one size, a multiple of 64 bytes:
  *
  *	+--------+-------+-------+-------+-- - -
- *	| header | thing | free ---> free |  not yet touched
+ *	| header | block | free ---> free |  not yet touched
  *	+--------+-------+-------+-------+-- - -
  *
- * A span has room (it is in the list of its size), or is full (in none), or is unused (a
- * bit in its arena, its memory given back). The last one of a size with room is kept when
- * it gets empty, so that one thing that comes and goes does not take the system's time.
+ * A span is in one of three states:
+ *
+ *	has room	in the list of its size
+ *	full		in no list
+ *	unused		a bit in its arena; its memory is given back
+ *
+ * An empty span stays if it is the only one of its size with room. Otherwise one block
+ * that is allocated and freed again and again would cost system calls each time.
  */
-#include "compact.h"
+#include "reclaim/compact.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "atomic.h"
-#include "os.h"
-#include "throw.h"
+#include "base/atomic.h"
+#include "base/os.h"
+#include "base/throw.h"
 
 #define GRAIN       64
 #define CLASSES     (COMPACT_MAX / GRAIN)
@@ -29,11 +34,11 @@
 _Static_assert(COMPACT_MAX % GRAIN == 0, "compact: classes");
 
 struct span {
-	struct span *next, *prev;	/* with room, of the same size */
-	void *free;			/* things that were freed, linked */
+	struct span *next, *prev;	/* in the list of spans with room */
+	void *free;			/* freed blocks, linked */
 	uint32_t size;
-	uint32_t used;			/* things */
-	uint32_t fresh;			/* where the untouched part begins */
+	uint32_t used;			/* blocks in use */
+	uint32_t fresh;			/* offset of the part that was never used */
 	uint32_t arena;
 };
 
@@ -167,6 +172,7 @@ void compact_free(void *p)
 	struct span *s = (struct span *)((uintptr_t)p & ~(uintptr_t)(SPAN_BYTES - 1));
 	bool was_full = is_full(s);
 
+	check(s->used > 0 && ((char *)p - (char *)s - GRAIN) % s->size == 0);
 	*(void **)p = s->free;
 	s->free = p;
 	s->used--;

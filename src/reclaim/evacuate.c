@@ -1,131 +1,142 @@
 /*
  * evacuate.c - stacks of goroutines that wait for long take a few hundred bytes.
  *
- * A goroutine that waits takes a page at least, of which it uses a part. If it waits for
- * some seconds, its pages are shrunk to what is in them (shrink.c), kept in compact memory,
- * and given back. Whoever touches such a stack afterwards, its goroutine's waker or
- * anybody else, in user code or within nearly all system calls, waits until the server, a
- * thread of its own, has put the pages back. Nobody else in the runtime has to know.
+ * A waiting goroutine takes at least a page, of which it uses a part. If it waits for
+ * some seconds, its pages are shrunk to what is in them (shrink.c), kept in compact
+ * memory, and given back. A thread that touches such a stack afterwards, in user code or
+ * within nearly all system calls, waits until the server, a thread of its own, has put
+ * the pages back. The rest of the runtime need not know.
  *
  * Why nothing is lost
  *
- * In C nobody knows who points into a stack, or what part of it is in use: there may be
- * another stack inside it. So whole pages are taken, whatever they hold, and with them all
- * that happens to them:
+ * In C nobody knows who points into a stack, or what part of it is in use: another stack
+ * may lie inside it. So whole pages are taken, whatever they hold, and writes to them are
+ * part of the argument:
  *
- *	the server                              anybody else
- *	moves the page elsewhere (1)            writes: before (1), and it is part of
- *	shrinks what it has got                   what is moved; after (1), and the page
- *	                                          is missing: waits
- *	looks who waits
+ *	the server                              any other thread
+ *	moves the page elsewhere (1)            writes: before (1), and the write is
+ *	shrinks what it has got                   part of what is moved; after (1),
+ *	                                          and the page is missing: waits
+ *	reads who waits
  *	puts the page back (2)                  goes on with its write
  *
- * (1) is one step of the kernel's (userfault_move), after which no processor knows the old
- * place of the page; the page is then nobody's but the server's. A page that the system
- * writes to by its physical address is not moved at all. (2) is one step as well. The
- * server does one thing at a time, so nobody sees the time in between, and nothing has
- * to be locked.
+ * (1) is one step of the kernel's (userfault_move), after which no processor knows the
+ * old place of the page: the page is then the server's alone. A page that a device writes
+ * to by its physical address is not moved at all. (2) is one step as well. The server
+ * does one thing at a time, so no thread sees the time in between, and nothing has to be
+ * locked.
  *
  * That the goroutine waits (its G, in the page, says so) is a matter of sense, not of
- * safety: one that runs would have to wait for its page. There is one exception. The
- * stack of a dead goroutine may be given back (stack_give_back), and then reads as zeroes:
- * it must not be away. A goroutine that waits is not dead and cannot die while its page is away,
- * and until the server has looked whether it waits nothing is given back
+ * safety: a running one would have to wait for its page. There is one exception. The
+ * stack of a dead goroutine may be given back (stack_give_back), and then reads as
+ * zeroes: it must not be away. A waiting goroutine is not dead and cannot die while its
+ * page is away, and until the server has seen whether it waits no stack is given back
  * (stack_keep_try).
  *
  * What does not wait
  *
- * The kernel waits for the server when user code faults, and when a system call copies from or
- * to user memory or pins it. In a few places it cannot wait, and finds no memory there while
- * the page is away:
+ * The kernel waits for the server when user code faults, and when a system call copies
+ * from or to user memory or pins it. In a few places it cannot wait, and finds no memory
+ * there while the page is away:
  *
  *	FUTEX_WAKE_OP, FUTEX_LOCK_PI and the other  EFAULT. (FUTEX_WAIT, FUTEX_WAKE and
  *	 operations that write to the futex          FUTEX_REQUEUE wait for the page.)
  *	/proc/PID/mem, ptrace                       EIO
- *	the end of a thread: robust mutexes that    the mutex stays locked, and the word as
- *	 it owns, the word of clone's CLEARTID       it was
+ *	the end of a thread: robust mutexes that    the mutex stays locked, and the
+ *	 it owns, the word of clone's CLEARTID       word as it was
  *	core dumps                                  the page is not in it
  *
- * A page that user code has touched is there for a look at least, unless that touch came just
- * before it is taken away; pthread_mutex_lock touches the mutex before it asks the kernel. So
- * what fails is the rare case, but a program cannot rule it out. The stack of a goroutine that
- * is locked to its thread is never taken away. So a program that has such a futex or a robust
- * mutex on a stack locks the goroutine to its thread before it waits, or has it elsewhere.
+ * A page that user code has touched stays for a look at least, unless the touch came just
+ * before the page is taken; pthread_mutex_lock touches the mutex before it calls the
+ * kernel. So a failure is rare, but a program cannot rule it out. The stack of a
+ * goroutine that is locked to its thread is never taken away. So a program that has such
+ * a futex or a robust mutex on a stack locks the goroutine to its thread before it waits,
+ * or keeps it elsewhere.
  *
  * The server waits for nobody
  *
- * Who waits for a page may hold any lock, in the runtime, in the program or in the kernel,
- * and may be anywhere, also growing its own stack. So the server takes no lock that anybody
- * might hold: not the runtime's, nor mem.c's, nor libc's; the one that keeps stacks from
- * being given back it only tries. It blocks all signals, has no M, and touches no
- * stack but those of whom it knows that their page is there: in use, not away, and kept. If it
- * breaks, the process ends without a dump, which would wait for it (fatal.c).
+ * A thread that waits for a page may hold any lock, in the runtime, in the program or in
+ * the kernel, and may be anywhere, also growing its own stack. So the server takes no
+ * lock that another thread might hold: not the runtime's, nor mem.c's, nor libc's. The
+ * one that keeps stacks from being given back it only tries. It blocks all signals, has
+ * no M, and touches only stacks whose page it knows to be there: in use, not away, and
+ * kept. If it breaks, the process ends without a dump, which would wait for the server
+ * (fatal.c).
  *
  * Stretches
  *
- * The kernel watches ranges of memory, not pages: there every missing page is the server's
- * to fill, also that of a stack which just grows, and that takes ten times as long. So
- * only stretches of slots are watched in which many goroutines wait for long, and only
- * while something of theirs is away; where new pages are often needed nothing is evacuated for
- * a while. And where several goroutines come back at once all of that stretch do: a
- * million that are woken at once take 4 us each instead of 20 to 50.
+ * The kernel watches ranges of memory, not pages. In a watched range the server fills
+ * every missing page, also of a stack that just grows, and that takes ten times as long.
+ * So only stretches of slots are watched in which many goroutines wait for long, and only
+ * while one of their stacks is away. Where new pages are often needed nothing is
+ * evacuated for a while. Where several goroutines come back at once all of their stretch
+ * do: of many that are woken at once each costs a fraction of what a single one does.
  *
- * Whether a goroutine has waited for long is seen by looking twice, at two passes over all
- * stacks: at both it waits, and since the same time. (The time itself may be an old one,
- * see sched.coarse_now.) One that comes back soon after it was evacuated has to wait for
- * twice as many passes the next time.
+ * Whether a goroutine has waited for long is seen by looking twice, at two passes over
+ * all stacks: at both it waits, and since the same time. (The time itself may be an old
+ * one, see sched.coarse_now.) A goroutine that comes back soon after it was evacuated
+ * must be seen waiting at twice as many passes the next time.
  *
- * When a pass finds nobody who may be evacuated later, and the program has done nothing
- * since, the server sleeps until sysmon says that it has.
+ * When a pass finds no stack that may be evacuated later, and the program has done
+ * nothing since, the server sleeps until sysmon says that the program has run.
  *
  * Fork
  *
- * In a child ranges are not watched and there is no server, but it has the compact memory,
- * and puts everything back itself before fork returns there (evacuate_forked). While the kernel
- * copies the process, range by range, nothing is evacuated, and what is put back is kept in
- * compact memory as well: whichever was copied first, the child finds it in one place. What
- * is there by then it leaves alone. vfork and posix_spawn share memory and server.
+ * A child has no server and no watched ranges, but it has the compact memory, and puts
+ * all pages back itself before fork returns there (evacuate_forked). While the kernel
+ * copies the process, range by range, nothing is evacuated, and what is put back is kept
+ * in compact memory as well: whichever the kernel copies first, the child finds the page
+ * in one place. Pages that are there by then it leaves alone. vfork and posix_spawn share
+ * memory and server.
  *
  * Where
  *
- * Here: the server's thread, its pace, forks. evacuate_take.c: who has waited for long, and
- * how a stack is taken away. evacuate_serve.c: how it comes back.
+ * Here: the server's thread, its pace, forks. evacuate_take.c: which goroutines have
+ * waited for long, and how a stack is taken away. evacuate_serve.c: how it comes back.
  *
  * Rejected
  *
- * - Looking for mutexes in the robust lists of all threads: it says nothing of a thread that
- *   is about to lock one, nor of other futexes.
+ * - Looking for mutexes in the robust lists of all threads: it says nothing of a thread
+ *   that is about to lock one, nor of other futexes.
  * - Restoring in a signal handler: system calls with pointers into the stack would fail.
  * - Keeping only what lies above the stack pointer: saves 150 bytes of 400, and breaks
  *   programs that keep other stacks within theirs.
  * - Write protection, copy, drop: loses what devices write; see userfault_linux.c.
- * - Watching everything: a new goroutine's first page would take 15 us instead of 1.
- * - Wakers that put the page back themselves: every wake-up would have to look whether
- *   it is away.
+ * - Watching everything: a new goroutine's first page would cost many times as much.
+ * - Wakers that put the page back themselves: every wake-up would have to look whether it
+ *   is away.
  */
 #include <goro.h>
 
-#include "debug.h"
-#include "evacuate_impl.h"
-#include "runtime.h"
-#include "userfault.h"
+#include "base/debug.h"
+#include "reclaim/evacuate_impl.h"
+#include "sched/deadlock.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
+#include "platform/userfault.h"
+
+/* The interval of passes over all stacks. */
+#define EVACUATE_LOOK_NS 2000000000LL
+/* Rest, in times of the work: 5 % of a CPU, or 20 % while nothing else runs. */
+#define EVACUATE_REST      19
+#define EVACUATE_REST_IDLE 4
 
 struct evacuation evacuation = { .put_tries = EVACUATE_PUT_TRIES };
 
 enum { UNKNOWN, WANTED, STARTING, RUNNING, IMPOSSIBLE };
 
-static uint32_t state;			/* of these */
-static uint32_t asleep;			/* until somebody says so */
-static __thread bool is_server;
+static uint32_t state;			/* one of the enum above */
+static int server_tid;			/* 0: none has begun */
+static uint32_t asleep;			/* the server waits for evacuate_notice */
+
+bool evacuate_is_server(int tid)
+{
+	return load_relaxed(&server_tid) == tid;
+}
 
 int evacuate_threads(void)
 {
 	return load_relaxed(&state) == RUNNING;
-}
-
-bool evacuate_is_server(void)
-{
-	return is_server;
 }
 
 size_t evacuate_stacks(void)
@@ -138,11 +149,6 @@ size_t evacuate_bytes(void)
 	return compact_bytes();
 }
 
-uint64_t evacuate_count(void)
-{
-	return load_relaxed(&evacuation.away_ever);
-}
-
 bool evacuate_works(void)
 {
 	return load_relaxed(&state) != IMPOSSIBLE;
@@ -151,10 +157,10 @@ bool evacuate_works(void)
 /* ------------------------------------------------------------------- turns */
 
 /*
- * Who forks sees to it that the server does not begin anything that it must not, and
- * waits until it is done with what it has begun:
+ * The thread that forks keeps the server from beginning what it must not, and waits until
+ * the server has finished what it has begun:
  *
- *	who forks               the server
+ *	the thread that forks   the server
  *	held++                  turn++, now odd
  *	read turn               read held
  *	 odd: wait for another   more than 0: evacuates nothing, keeps copies
@@ -167,7 +173,7 @@ bool evacuate_turn_begin(void)
 
 void evacuate_turn_end(void)
 {
-	/* seqcst: what was done is seen by who forks */
+	/* seqcst: publishes the work; pairs with load_seqcst in evacuate_fork_begin */
 	fetch_add_seqcst(&evacuation.turn, 1);
 }
 
@@ -191,42 +197,42 @@ void evacuate_fork_end(void)
 
 /* ----------------------------------------------------------------- grounds */
 
-static uint32_t stretches_of(const struct ground *g)
+static uint32_t stretches_of(const struct stack_region *r)
 {
-	return (g->r.slots + EVACUATE_STRETCH - 1) / EVACUATE_STRETCH;
+	return (r->slots + EVACUATE_STRETCH - 1) / EVACUATE_STRETCH;
 }
 
 static struct ground *ground_of(uint32_t region)
 {
 	struct ground *g = evacuation.grounds[region];
 	struct stack_region r;
-	size_t slots;
+	size_t n;
 
 	if (g)
 		return g;
 	r = stack_region(region);
-	slots = ((size_t)r.slots + EVACUATE_STRETCH - 1) / EVACUATE_STRETCH * EVACUATE_STRETCH;
-	g = os_map(sizeof *g + slots * sizeof *g->memo +
-	           slots / EVACUATE_STRETCH * sizeof *g->stretch);
+	n = stretches_of(&r);
+	g = os_map(sizeof *g + n * sizeof *g->stretch + r.slots * sizeof *g->memo);
 	if (!g)
 		return NULL;
 	g->r = r;
 	g->region = region;
 	g->stretch = (struct stretch *)(g + 1);
-	g->memo = (struct memo *)(g->stretch + slots / EVACUATE_STRETCH);
+	g->memo = (struct memo *)(g->stretch + n);
 	return evacuation.grounds[region] = g;
 }
 
 /* ---------------------------------------------------------------- the pace */
 
-/* Who is waited for goes before all who compute, if it may; not while it works at leisure. */
+/* Threads wait for the server, so it goes before those that compute, if it may; not while
+ * it makes a pass. */
 static void set_urgent(bool on)
 {
 	if (!debug.nourgent)
 		os_thread_urgent(on);
 }
 
-/* Serves until then. */
+/* Serves faults until then. */
 static void rest_until(int64_t until)
 {
 	for (;;) {
@@ -240,8 +246,8 @@ static void rest_until(int64_t until)
 	}
 }
 
-/* The program says that it is alive and then looks whether we sleep; we say that we sleep
- * and then look whether it is: one of the two sees the other. */
+/* sysmon stores alive and then reads asleep; the server stores asleep and then reads
+ * alive: one of the two sees the other. */
 static void sleep_until_noticed(void)
 {
 	while (load_seqcst(&evacuation.alive) == 0) {
@@ -253,11 +259,6 @@ static void sleep_until_noticed(void)
 	}
 }
 
-static bool program_idle(void)
-{
-	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs);
-}
-
 static int64_t look_interval(void)
 {
 	int ms = load_relaxed(&debug.evacuate);
@@ -265,7 +266,7 @@ static int64_t look_interval(void)
 	return ms > 0 ? ms * INT64_C(1000000) : EVACUATE_LOOK_NS;
 }
 
-/* After a fork: copies of what is there. */
+/* After a fork: frees the copies of pages that are there. */
 static void forget_kept_back(void)
 {
 	if (evacuate_turn_begin() && evacuation.kept_back) {
@@ -281,20 +282,22 @@ static void forget_kept_back(void)
 	evacuate_turn_end();
 }
 
-/* So few goroutines that there is next to nothing to gain, however many there were once: what is
- * left of those are pages in no cache, 0.1 us for each that is looked at. (To count takes no lock.) */
+/* With few goroutines there is next to nothing to gain, however many there were: the dead
+ * ones' pages are in no cache, and each costs 0.1 us to look at. (Counting takes no
+ * lock.) */
 static bool few_are_alive(void)
 {
 	return load_relaxed(&debug.evacuate) == 0 && evacuation.away_n == 0 &&
-	       goro_num_goroutine() < EVACUATE_MIN_ALIVE;
+	       g_alive() < EVACUATE_MIN_ALIVE;
 }
 
-/* All stacks once. Rests are taken when enough has been done that they last a while. */
+/* Looks at all stacks once. Rests whenever it has worked for long enough that the rest is
+ * worth a sleep. */
 static void make_pass(void)
 {
 	int64_t worked = 0;
 
-	store_relaxed(&evacuation.pass, evacuation.pass + 1);	/* tests read it */
+	store_relaxed(&evacuation.pass, evacuation.pass + 1);	/* atomic for tests */
 	evacuation.pending = false;
 	forget_kept_back();
 	if (few_are_alive())
@@ -302,7 +305,7 @@ static void make_pass(void)
 	for (uint32_t i = 0; i < stack_regions(); i++) {
 		struct ground *g = ground_of(i);
 
-		for (uint32_t k = 0; g && k < stretches_of(g); k++) {
+		for (uint32_t k = 0; g && k < stretches_of(&g->r); k++) {
 			int64_t start = os_now();
 
 			if (k * EVACUATE_STRETCH >= stack_region_begun(i))
@@ -312,15 +315,15 @@ static void make_pass(void)
 			if (worked < 50000)
 				continue;
 			set_urgent(true);
-			rest_until(os_now() + worked * (program_idle() ? EVACUATE_REST_IDLE : EVACUATE_REST));
+			rest_until(os_now() + worked * (all_idle() ? EVACUATE_REST_IDLE : EVACUATE_REST));
 			set_urgent(false);
 			worked = 0;
 		}
 	}
 }
 
-/* A look serves the one after it: who waits at both has waited for long. So the first is made
- * when a look is due, not when there are many stacks: these have just been made. */
+/* Only a second look can tell that a goroutine has waited for long. So the first is made
+ * after an interval, not when there are many stacks: those have just been made. */
 static _Noreturn void serve_for_ever(void)
 {
 	set_urgent(true);
@@ -344,11 +347,11 @@ static bool is_possible(void)
 {
 	if (os_guard_kind != OS_GUARD_MARKER)
 		return false;
-	/* LeakSanitizer stops all threads, the server too, and looks at all memory; and
-	 * what a tool adds to each page is not saved anyway. */
-	if (TOOL_ASAN || (TOOL_TSAN && load_relaxed(&debug.evacuate) == 0))
+	/* LeakSanitizer stops all threads, the server too, and reads all memory. What a
+	 * tool adds to each page is not saved anyway. */
+	if (tool_asan() || tool_lsan() || (TOOL_TSAN && load_relaxed(&debug.evacuate) == 0))
 		return false;
-	return userfault_prepare();
+	return !debug.nouserfault;
 }
 
 static bool make_room(void)
@@ -363,20 +366,23 @@ static bool make_room(void)
 static void *server(void *arg)
 {
 	(void)arg;
-	is_server = true;
+	fatal_alone();
 	os_thread_name("goro-evacuate");
+	store_relaxed(&server_tid, os_tid());
 	if (!userfault_open() || !make_room()) {
 		store_relaxed(&state, IMPOSSIBLE);
 		return NULL;
 	}
-	store_relaxed(&state, RUNNING);	/* it is counted from now on, see deadlock.c */
+	store_relaxed(&state, RUNNING);	/* counted as a thread from now on, see
+					 * deadlock.c */
 	os_thread_punctual();
 	os_thread_slice(0, SYSMON_KERNEL_SLICE_NS);
 	set_urgent(true);
 	serve_for_ever();
 }
 
-void evacuate_start_if_wanted(void)
+/* Starts the server, if it is wanted. The spawner only. */
+static void evacuate_start_if_wanted(void)
 {
 	if (load_relaxed(&state) != WANTED)
 		return;
@@ -389,7 +395,7 @@ static bool is_wanted(void)
 {
 	int ms = load_relaxed(&debug.evacuate);
 
-	return ms >= 0 && (ms > 0 || goro_num_goroutine() >= EVACUATE_MIN_ALIVE);
+	return ms >= 0 && (ms > 0 || g_alive() >= EVACUATE_MIN_ALIVE);
 }
 
 void evacuate_notice(void)
@@ -411,7 +417,7 @@ void evacuate_notice(void)
 
 /* ----------------------------------------------------------------- a child */
 
-/* In a child: nobody else is there, and memory is as it usually is. */
+/* In a child this is the only thread, and its memory is not watched. */
 void evacuate_forked(void)
 {
 	if (load_relaxed(&state) != RUNNING)
@@ -429,3 +435,9 @@ void evacuate_forked(void)
 			}
 	}
 }
+
+HOOK(at_fork, 0, evacuate_fork_begin);
+HOOK(at_fork_end, 0, evacuate_fork_end);
+HOOK(at_forked, FORKED_STACKS, evacuate_forked);
+HOOK(at_spawner, 0, evacuate_start_if_wanted);
+DEADLOCK_WITNESS(evacuate, .threads = evacuate_threads);

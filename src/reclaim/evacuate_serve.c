@@ -1,28 +1,33 @@
 /*
- * evacuate_serve.c - pages that somebody waits for are put back: the server's first duty.
+ * evacuate_serve.c - pages that threads wait for are put back: the server's first duty.
  * The design is in evacuate.c.
  */
 #include <errno.h>
 
-#include "debug.h"
-#include "evacuate_impl.h"
-#include "runtime.h"
-#include "userfault.h"
+#include "base/debug.h"
+#include "base/throw.h"
+#include "reclaim/evacuate_impl.h"
+#include "sched/runtime.h"
+#include "platform/userfault.h"
 
-_Noreturn void evacuate_broken(const char *what)
+/* If this many stacks come back within this time their whole stretch does: one alone
+ * takes several times as long as one of many. */
+#define EVACUATE_BURST    4
+#define EVACUATE_BURST_NS 10000000
+/* Another fault is likely if the last two came closer together. */
+#define EVACUATE_SOON_NS 200000
+/* If more new pages are needed between two passes the stretch is left alone for this many
+ * passes: each page takes ten times as long as without. */
+#define EVACUATE_FILLS_MAX  32
+#define EVACUATE_FILLS_REST 64
+
+_Noreturn void evacuate_broken(const char *what, int error)
 {
 	userfault_speak();
-	throw("evacuate: %s", what);
+	throw("evacuate: %s: error %d", what, error);
 }
 
-static _Noreturn void cannot_put(int r)
-{
-	userfault_speak();
-	throw("evacuate: a page cannot be put back: error %d", -r);
-}
-
-/* 0, -EEXIST, or -ESRCH: the process is ending. If there is no memory for the page just
- * now, tries again for EVACUATE_PUT_TRIES times. */
+/* If there is no memory for the page just now, tries again, EVACUATE_PUT_TRIES times. */
 int evacuate_put(void *to, const void *from)
 {
 	uint32_t tries = load_relaxed(&evacuation.put_tries);
@@ -33,7 +38,7 @@ int evacuate_put(void *to, const void *from)
 		if (r == 0 || r == -EEXIST || r == -ESRCH)
 			return r;
 		if ((r != -ENOMEM && r != -EAGAIN) || tries-- == 0)
-			cannot_put(r);
+			evacuate_broken("a page cannot be put back", -r);
 		os_sleep(EVACUATE_PUT_AGAIN_NS);
 	}
 }
@@ -48,24 +53,22 @@ void evacuate_copies_free(struct memo *n)
 	n->back = false;
 }
 
-static bool is_away(const struct memo *n)
-{
-	return n->copies && !n->back;
-}
-
-/* From the lowest page to that of the G, whose waker goes on with it. True: the page is
- * one of them. */
+/* Puts the pages of a stack back, from the lowest to that of the G, after which its waker
+ * goes on. True: page is one of them. */
 static bool bring_back(struct ground *g, uint32_t slot, const char *page, bool free)
 {
 	struct memo *n = &g->memo[slot];
 	bool among = false;
 
+	check(evacuation.turn & 1 && memo_is_away(n));
+	check(g->stretch[slot / EVACUATE_STRETCH].watched);
 	for (struct copy *c = n->copies; c; c = c->next) {
 		char *to = page_of(g, slot, c->page);
 
+		check(!c->next == (c->page == 0));	/* the G's page comes last */
 		unshrink(c->data, evacuation.page_buf, os_page_bytes);
 		if (evacuate_put(to, evacuation.page_buf) == -EEXIST)
-			evacuate_broken("a page is away and there");
+			evacuate_broken("a page is away and there", EEXIST);
 		among |= to == page;
 	}
 	n->still = 0;
@@ -93,13 +96,13 @@ void evacuate_unwatch(struct ground *g, uint32_t k)
 	                  (stretch_end(g, k) - first) * g->r.slot_bytes);
 }
 
-/* Nothing is evacuated there for so many passes. */
+/* Brings the stretch back, and evacuates nothing there for that many passes. */
 static void give_up(struct ground *g, uint32_t k, uint32_t passes, bool free)
 {
 	struct stretch *s = &g->stretch[k];
 
 	for (uint32_t i = k * EVACUATE_STRETCH, end = stretch_end(g, k); s->away > 0 && i < end; i++)
-		if (is_away(&g->memo[i]))
+		if (memo_is_away(&g->memo[i]))
 			bring_back(g, i, NULL, free);
 	s->rests_until = evacuation.pass + passes;
 	evacuate_unwatch(g, k);
@@ -124,59 +127,58 @@ static void came_back(struct ground *g, uint32_t slot, bool free)
 		evacuate_unwatch(g, k);
 }
 
+/* False: the page is there, as the fault was served meanwhile. */
+static bool put_zeroes(char *page)
+{
+	if (evacuate_put(page, evacuation.zero_page) != -EEXIST)
+		return true;
+	userfault_wake(page);
+	return false;
+}
+
 static void fill(struct ground *g, uint32_t slot, char *page, bool free)
 {
 	uint32_t k = slot / EVACUATE_STRETCH;
 	struct stretch *s = &g->stretch[k];
 
-	/* -EEXIST: who waited has been served since. */
-	if (evacuate_put(page, evacuation.zero_page) == -EEXIST) {
-		userfault_wake(page);
+	if (!put_zeroes(page) || ++s->fills <= EVACUATE_FILLS_MAX)
 		return;
-	}
-	if (++s->fills <= EVACUATE_FILLS_MAX)
-		return;
-	if (s->trouble < EVACUATE_DOUBLINGS)
-		s->trouble++;
-	give_up(g, k, 4u << s->trouble, free);
+	give_up(g, k, EVACUATE_FILLS_REST, free);
 }
 
-/* Somebody waits at this address; or has waited, and is served already. */
+/* A thread waits at this address; or has waited, and is served already. */
 static void on_fault(uintptr_t addr)
 {
 	char *page = (char *)(addr & ~(uintptr_t)(os_page_bytes - 1));
 	uint32_t region, slot;
+	struct stretch *s;
 	struct ground *g;
-	bool free;
+	bool free, among = false;
 
 	if (!stack_slot_of(page, &region, &slot)) {
-		/* mlockall touches all there is. Then nothing can be moved there any more, and
-		 * what is locked is not to be moved anyway. */
+		/* mlockall touches all mapped memory, the stage too. Nothing can be moved
+		 * there any more, which is right: locked memory is not to be moved. */
 		if (page < evacuation.stage || page >= evacuation.stage + STAGE_PAGES * os_page_bytes)
-			evacuate_broken("a fault outside of the stacks");
-		if (evacuate_put(page, evacuation.zero_page) == -EEXIST)
-			userfault_wake(page);
+			evacuate_broken("a fault outside of the stacks", EFAULT);
+		put_zeroes(page);
 		return;
 	}
 	g = evacuation.grounds[region];
-	if (!g->stretch[slot / EVACUATE_STRETCH].watched) {
+	s = &g->stretch[slot / EVACUATE_STRETCH];
+	if (!s->watched) {
 		userfault_wake(page);
 		return;
 	}
 	free = evacuate_turn_begin();
-	if (!is_away(&g->memo[slot])) {
-		fill(g, slot, page, free);
-	} else {
-		bool among = bring_back(g, slot, page, free);
-
+	if (memo_is_away(&g->memo[slot])) {
+		among = bring_back(g, slot, page, free);
 		came_back(g, slot, free);
-		if (!among && g->stretch[slot / EVACUATE_STRETCH].watched)
-			fill(g, slot, page, free);
 	}
+	if (!among && s->watched)
+		fill(g, slot, page, free);
 	evacuate_turn_end();
 }
 
-/* All who wait; false: nobody did. */
 bool evacuate_serve(void)
 {
 	uintptr_t addr[16];
@@ -191,8 +193,8 @@ bool evacuate_serve(void)
 	return any;
 }
 
-/* Where two came soon after each other the next is about to: looks on for as long as
- * waking takes. */
+/* Where two faults came soon after each other a third is likely: spins for as long as
+ * waking the server would take. */
 void evacuate_serve_all(void)
 {
 	static int64_t last_at;

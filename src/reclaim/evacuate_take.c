@@ -1,14 +1,20 @@
 /*
- * evacuate_take.c - who has waited for long is found, and taken away. The design is in
- * evacuate.c.
+ * evacuate_take.c - finds goroutines that have waited for long, and takes their stacks
+ * away. The design is in evacuate.c.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "debug.h"
-#include "evacuate_impl.h"
-#include "runtime.h"
-#include "userfault.h"
+#include "base/debug.h"
+#include "base/throw.h"
+#include "reclaim/evacuate_impl.h"
+#include "sched/runtime.h"
+#include "platform/userfault.h"
+
+/* Stretches watched at most: each splits mappings of the process. */
+#define EVACUATE_STRETCHES_MAX 8192
+/* A stretch is evacuated if one in this many of its stacks can be. */
+#define EVACUATE_SHARE 4
 
 static uint32_t pages_of(const struct ground *g)
 {
@@ -22,8 +28,9 @@ static uint32_t stamp_of(int64_t wait_since, uint64_t id)
 	return (((uint32_t)(wait_since >> 10) * UINT32_C(2654435769)) ^ (uint32_t)id) | 1;
 }
 
-/* Since when it waits, at rest; 0: it does not, or is locked to its thread and stays where it
- * is (see "What does not wait" in evacuate.c). The page is there. */
+/* A number for the wait of a goroutine at rest. 0: it does not wait, or is locked to its
+ * thread, and its stack stays (see "What does not wait" in evacuate.c). The page is
+ * there. */
 static TOOL_RACY uint32_t stamp_peek(const struct g *gp)
 {
 	if (peek(&gp->status) != G_WAITING || peek(&gp->mp) || peek(&gp->lock_depth) != 0)
@@ -31,7 +38,7 @@ static TOOL_RACY uint32_t stamp_peek(const struct g *gp)
 	return stamp_of(peek(&gp->wait_since), peek(&gp->id));
 }
 
-/* The page is shared with a child made by fork, or was: makes it our own. */
+/* Writes to the page, so that it is no longer shared with a child made by fork. */
 static TOOL_RACY void make_own(struct g *gp)
 {
 	fetch_add_relaxed(&gp->id, 0);
@@ -44,14 +51,14 @@ static void stage_clear(void)
 	evacuation.stage_used = 0;
 }
 
-/* The page that was just taken. */
+/* Puts a page back that was just taken. */
 static void put_back(char *to, char *staged)
 {
 	if (userfault_move(to, staged) == 0)
 		return;
 	if (evacuate_put(to, staged) == -EEXIST)
-		evacuate_broken("a page was taken and is there");
-	evacuation.stage_used++;		/* it is still there, too */
+		evacuate_broken("a page was taken and is there", EEXIST);
+	evacuation.stage_used++;		/* the page stays in the stage, too */
 }
 
 static struct copy *copy_make(const void *page)
@@ -66,7 +73,7 @@ static struct copy *copy_make(const void *page)
 	return c;
 }
 
-/* Takes one page; the first one only if its goroutine is found waiting in it. */
+/* Takes one page; page 0 only if its goroutine is found waiting in it. */
 static bool take_page(struct ground *g, uint32_t slot, struct g *gp, uint32_t page)
 {
 	struct memo *n = &g->memo[slot];
@@ -74,6 +81,8 @@ static bool take_page(struct ground *g, uint32_t slot, struct g *gp, uint32_t pa
 	struct copy *c = NULL;
 	int r = userfault_move(to, from);
 
+	check(evacuation.turn & 1 && evacuation.stage_used < STAGE_PAGES);
+	check(page == 0 ? !n->copies : n->copies->page + 1u == page);
 	if (r == -EBUSY && page == 0) {
 		make_own(gp);
 		r = userfault_move(to, from);
@@ -93,7 +102,7 @@ static bool take_page(struct ground *g, uint32_t slot, struct g *gp, uint32_t pa
 	return true;
 }
 
-/* The first page and those below it, down to the first that is not there. */
+/* Takes page 0 and those below it, down to the first that is not there. */
 static void take_away(struct ground *g, uint32_t slot)
 {
 	struct memo *n = &g->memo[slot];
@@ -115,12 +124,7 @@ static void take_away(struct ground *g, uint32_t slot)
 
 /* ----------------------------------------------------------------- looking */
 
-struct ripe {
-	uint64_t bit[(EVACUATE_STRETCH + 63) / 64];
-	uint32_t n;
-};
-
-/* One more look at a slot. True: its goroutine has waited long enough. */
+/* Looks at a slot once more. True: its goroutine has waited for long enough. */
 static bool look(struct ground *g, uint32_t slot)
 {
 	struct memo *n = &g->memo[slot];
@@ -128,7 +132,7 @@ static bool look(struct ground *g, uint32_t slot)
 	uint32_t stamp = gp ? stamp_peek(gp) : 0;
 
 	if (n->copies) {
-		/* It stayed away: what was before is forgotten. */
+		/* after long enough away, earlier returns are forgotten */
 		if (++n->still >= 1u << EVACUATE_DOUBLINGS)
 			n->returns = n->still = 0;
 		return false;
@@ -150,7 +154,7 @@ static bool look(struct ground *g, uint32_t slot)
 	return false;
 }
 
-/* What look will look at: those who have waited for long are in no cache. */
+/* Prefetches what look reads: a G that has waited for long is in no cache. */
 static void fetch_all(const struct ground *g, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
@@ -163,33 +167,31 @@ static void fetch_all(const struct ground *g, uint32_t first, uint32_t end)
 	}
 }
 
-static bool look_at_all(struct ground *g, uint32_t k, struct ripe *ripe)
+/* How many stacks of a stretch are ripe; -1: a thread is giving stacks back. */
+static int look_at_all(struct ground *g, uint32_t k)
 {
 	uint32_t first = k * EVACUATE_STRETCH, end = stretch_end(g, k);
+	int ripe = 0;
 
-	*ripe = (struct ripe){ .n = 0 };
 	if (!stack_keep_try())
-		return false;
+		return -1;
 	fetch_all(g, first, end);
 	for (uint32_t i = first; i < end; i++)
-		if (look(g, i)) {
-			ripe->bit[(i - first) / 64] |= UINT64_C(1) << (i - first) % 64;
-			ripe->n++;
-		}
+		ripe += g->memo[i].ripe = look(g, i);
 	stack_keep_end();
-	return true;
+	return ripe;
 }
 
-static bool is_worth_it(const struct ground *g, uint32_t k, uint32_t ripe)
+static bool is_worth_it(const struct ground *g, uint32_t k, int ripe)
 {
 	const struct stretch *s = &g->stretch[k];
 
-	if (ripe == 0 || evacuation.pass < s->rests_until)
+	if (ripe <= 0 || evacuation.pass < s->rests_until)
 		return false;
 	if (s->watched || load_relaxed(&debug.evacuate) > 0)
 		return true;
 	return stack_region_begun(g->region) >= stretch_end(g, k) && evacuation.watched_n < EVACUATE_STRETCHES_MAX &&
-	       ripe * EVACUATE_SHARE >= stretch_end(g, k) - k * EVACUATE_STRETCH;
+	       (uint32_t)ripe * EVACUATE_SHARE >= stretch_end(g, k) - k * EVACUATE_STRETCH;
 }
 
 static bool watch(struct ground *g, uint32_t k)
@@ -209,20 +211,19 @@ static bool watch(struct ground *g, uint32_t k)
 	return true;
 }
 
-/* The next of them, at most a batch. False: none is left, or somebody else is to come
- * first. */
-static bool take_batch(struct ground *g, uint32_t k, struct ripe *ripe)
+/* Takes the next batch of *ripe stacks away. False: none is left, or a fork or a
+ * give-back comes first. */
+static bool take_batch(struct ground *g, uint32_t k, int *ripe)
 {
-	uint32_t first = k * EVACUATE_STRETCH;
-	bool go_on = evacuate_turn_begin() && ripe->n > 0 && stack_keep_try();
-	uint32_t taken = 0;
+	bool go_on = evacuate_turn_begin() && *ripe > 0 && stack_keep_try();
+	uint32_t end = stretch_end(g, k), taken = 0;
 
-	for (uint32_t i = 0; go_on && i < EVACUATE_STRETCH && taken < EVACUATE_BATCH; i++) {
-		if (!(ripe->bit[i / 64] >> i % 64 & 1))
+	for (uint32_t i = k * EVACUATE_STRETCH; go_on && i < end && taken < EVACUATE_BATCH; i++) {
+		if (!g->memo[i].ripe)
 			continue;
-		ripe->bit[i / 64] &= ~(UINT64_C(1) << i % 64);
-		ripe->n--;
-		take_away(g, first + i);
+		g->memo[i].ripe = false;
+		--*ripe;
+		take_away(g, i);
 		taken++;
 	}
 	if (go_on) {
@@ -233,26 +234,21 @@ static bool take_batch(struct ground *g, uint32_t k, struct ripe *ripe)
 	return go_on;
 }
 
-/* One stretch in a pass. */
 void evacuate_see_to(struct ground *g, uint32_t k)
 {
 	struct stretch *s = &g->stretch[k];
-	struct ripe ripe;
+	int ripe;
 
-	if (s->fills == 0 && s->trouble > 0 && evacuation.pass > s->rests_until)
-		s->trouble--;
+	check(stretch_away(g, k) == s->away && (s->watched || s->away == 0));
 	s->fills = 0;
-	if (!look_at_all(g, k, &ripe)) {
-		evacuation.pending = true;
-		return;
-	}
-	if (!is_worth_it(g, k, ripe.n) || !watch(g, k)) {
-		evacuation.pending |= ripe.n > 0 && evacuation.pass < s->rests_until;
+	ripe = look_at_all(g, k);
+	if (!is_worth_it(g, k, ripe) || !watch(g, k)) {
+		evacuation.pending |= ripe < 0 || (ripe > 0 && evacuation.pass < s->rests_until);
 		return;
 	}
 	while (s->watched && take_batch(g, k, &ripe))
 		evacuate_serve();
-	evacuation.pending |= ripe.n > 0;
+	evacuation.pending |= ripe > 0;
 	if (s->away == 0)
 		evacuate_unwatch(g, k);
 }

@@ -1,38 +1,51 @@
 /*
  * scavenge.c - the scavenger: a thread that gives the memory of cold stacks back.
  *
- * Which stacks are cold is g.c's to say, and sysmon's when to look. Giving them back takes
- * the system a good part of a CPU, so it is done at leisure: while the program runs, at most a
- * tenth of what is left each second and a hundredth of a CPU, a batch at a time and a rest
- * after it; when nothing has run for a while, all of it, until something does. (It is CPU time
- * that is counted: beside those who compute a batch may take long and cost little.)
+ * g.c decides which stacks are cold, and sysmon when to look. Giving stacks back takes
+ * the kernel a good part of a CPU, so the scavenger works in batches, with a rest after
+ * each:
  *
- * It has no P and takes no libc lock, and is there only once there was something to give back.
- * When nothing is left it sleeps until sysmon says that there is:
+ * - While the program runs it gives back at most a tenth of the remaining stacks a
+ *   second, and uses at most a hundredth of a CPU. CPU time is what counts: where other
+ *   threads compute, a batch may last long and cost little.
+ * - When nothing has run for a while it gives back all of them without a rest, until
+ *   something runs.
+ *
+ * The scavenger has no P and takes no libc lock. It is started when there first is
+ * something to give back. When nothing is left it sleeps until sysmon wakes it:
  *
  *	scavenger                       sysmon
  *	state = ASLEEP                  pools' cold = n
  *	read pools' cold                read state
  *	 0: sleep                        ASLEEP: wake it
  *
- * Rejected: sysmon itself. It would have to do this as an ordinary thread, and beside those
- * who compute an ordinary thread that has used a CPU gets it again when somebody's slice is
- * over; meanwhile nobody looks after those who wake. (A sleep of 2 ms beside two hogs a P while
- * 100,000 stacks were given back, 99th percentile: 2 to 3 ms late, and 0.3 to 0.6 now.) Nor the
- * spawner, for whom those wait whose thread has blocked.
+ * Rejected:
+ *
+ * - sysmon itself. For this work it would have to be an ordinary thread. Where goroutines
+ *   compute, an ordinary thread that has used a CPU gets it again only when a kernel
+ *   slice is over, and until then no goroutine is preempted for those that wake.
+ * - The spawner. Goroutines whose thread has blocked wait for the threads that it makes.
  */
-#include "scavenge.h"
+#include "reclaim/scavenge.h"
 
-#include "os.h"
-#include "runtime.h"
+#include "base/os.h"
+#include "sched/init.h"
+#include "sched/runtime.h"
+
+/* While the program runs: how long giving all cold stacks back would take at the pace of
+ * the last batch; and how many times the CPU time of a batch the rest after it is at
+ * least, which makes a hundredth of a CPU at most, as with Go's. */
+#define SCAVENGE_ALL_NS 10000000000LL
+#define SCAVENGE_REST   99
 
 enum state { NONE, WANTED, ASLEEP, AT_WORK };
 
-static uint32_t state;		/* NONE to WANTED: sysmon; and back or on: the spawner; then its own */
-static uint32_t at_once;	/* nothing runs: no rest */
+static uint32_t state;		/* sysmon moves it from NONE to WANTED, the spawner from
+				 * there to AT_WORK or back to NONE, then the scavenger */
+static uint32_t at_once;	/* nothing runs: no rests */
 static struct note note;
 
-/* Some of the cold ones. How long to rest afterwards; TIMER_NEVER: there are none. */
+/* Gives a batch of cold stacks back. The ns to rest then; TIMER_NEVER: none is cold. */
 static int64_t give_some_back(void)
 {
 	int64_t before = os_thread_cpu(0), rest, least;
@@ -70,13 +83,14 @@ static void *scavenger(void *arg)
 	return NULL;
 }
 
-void scavenge_start_if_wanted(void)
+/* Starts the scavenger, if there is something for it to do. The spawner only. */
+static void scavenge_start_if_wanted(void)
 {
 	if (load_relaxed(&state) != WANTED)
 		return;
 	store_relaxed(&state, AT_WORK);
-	if (!m_make_helper(scavenger))
-		store_relaxed(&state, NONE);	/* the next time, perhaps */
+	if (!m_make_other(scavenger, false))
+		store_relaxed(&state, NONE);	/* sysmon asks again */
 }
 
 void scavenge_notice(bool idle)
@@ -97,3 +111,5 @@ void scavenge_notice(bool idle)
 		note_wake(&note);
 	}
 }
+
+HOOK(at_spawner, 0, scavenge_start_if_wanted);

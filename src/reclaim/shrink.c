@@ -1,24 +1,27 @@
 /*
  * shrink.c - a page of memory in few bytes.
  *
- * A stack holds pointers and small numbers, and most of its first page nothing at all: of
- * the 512 words of one whose goroutine waits to read, 60 are not zero, and these have 5
- * bytes that matter. So: a bit for each eight words, whether any is not zero; for each
- * such eight a nibble a word, how many bytes of it matter, and those bytes, the low ones.
- * Such a page takes 400 bytes; deflate makes 290 of it, in twenty times the time.
+ * A stack holds pointers and small numbers, and most words of its first page are zero;
+ * the others have five bytes that matter. So a page is stored as one bit for each group
+ * of eight words, set if any of them is not zero. For each such group follow a nibble a
+ * word, the number of its bytes that matter, and those bytes, the low ones:
  *
- *	bits of the groups | nibbles, bytes .. of the first group | of the next | ..
+ *	bits of the groups | nibbles, bytes of the first group | of the second | ...
  *
- * Both directions move words of eight bytes, whose upper part is then overwritten or
- * masked: hence the slack. The order of bytes is the processor's, little on those that
- * goro runs on.
+ * Both directions copy whole words of eight bytes. shrink overwrites the upper part with
+ * the next word, unshrink masks it: hence the slack. Bytes are in the processor's order,
+ * which is little-endian wherever goro runs.
+ *
+ * Rejected: deflate. Its result is a quarter smaller and takes twenty times as long.
  */
-#include "shrink.h"
+#include "reclaim/shrink.h"
 
 #include <stdint.h>
 #include <string.h>
+#include "base/throw.h"
 
 #define GROUP 8			/* words */
+_Static_assert(SHRINK_BEYOND == 4 + GROUP * 8 + SHRINK_SLACK, "shrink: a group");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shrink: low bytes first");
 
 static unsigned bytes_of(uint64_t word)
@@ -36,7 +39,7 @@ static uint64_t any(const uint64_t *w)
 	return w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7];
 }
 
-/* One group; where the next is to go. */
+/* Writes one group. Where the next one goes. */
 static unsigned char *put_group(const uint64_t *w, unsigned char *out)
 {
 	unsigned char *nibbles_at = out;
@@ -54,30 +57,21 @@ static unsigned char *put_group(const uint64_t *w, unsigned char *out)
 	return out;
 }
 
-#define GROUP_MAX (4 + GROUP * 8)
-
 size_t shrink(const void *page, size_t page_bytes, unsigned char *out, size_t max)
 {
 	const uint64_t *w = page;
 	size_t groups = page_bytes / (GROUP * sizeof *w);
-	unsigned char *at = out + groups / 8, *end = out + max;
+	unsigned char *at = out + groups / 8;
 
+	check(groups % 8 == 0);
 	memset(out, 0, groups / 8);
 	for (size_t g = 0; g < groups; g++, w += GROUP) {
-		unsigned char tail[GROUP_MAX + SHRINK_SLACK], *tail_end;
-
 		if (!any(w))
 			continue;
 		out[g / 8] |= (unsigned char)(1 << g % 8);
-		if (end - at >= GROUP_MAX) {
-			at = put_group(w, at);
-			continue;
-		}
-		tail_end = put_group(w, tail);
-		if (tail_end - tail > end - at)
+		at = put_group(w, at);
+		if ((size_t)(at - out) > max)
 			return 0;
-		memcpy(at, tail, (size_t)(tail_end - tail));
-		at += tail_end - tail;
 	}
 	return (size_t)(at - out);
 }

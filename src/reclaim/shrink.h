@@ -6,14 +6,16 @@
 
 #include <stddef.h>
 
-/* Bytes that shrink may write beyond those that it says. */
-#define SHRINK_SLACK 8
+/* Bytes beyond max that shrink may write; bytes beyond its result that unshrink may
+ * read. */
+#define SHRINK_BEYOND 76
+#define SHRINK_SLACK  8
 
-/* What a page holds, at out: how many bytes; 0: more than max. The page is aligned, of
- * a size that is a multiple of 512; out has room for max + SHRINK_SLACK. */
+/* Writes what the page holds to out. The bytes written; 0: they would be more than max.
+ * The page is aligned, of a multiple of 4 KiB; out has room for max + SHRINK_BEYOND. */
 size_t shrink(const void *page, size_t page_bytes, unsigned char *out, size_t max);
 
-/* The page that it was. SHRINK_SLACK bytes beyond the shrunk ones may be read. */
+/* Restores the page. May read SHRINK_SLACK bytes beyond the shrunk ones. */
 void unshrink(const unsigned char *from, void *page, size_t page_bytes);
 
 #endif

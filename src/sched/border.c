@@ -1,18 +1,20 @@
 /*
  * border.c - the slow ways in and out of the runtime. See "Owning a P" in rt.h.
  */
-#include "preempt.h"
-#include "runq.h"
-#include "runtime.h"
+#include "sched/alone.h"
+#include "sched/runq.h"
+#include "sched/timers.h"
+#include "sched/runtime.h"
 
 /*
- * Settles whose the P is, for an M that has just stored RUNTIME. Returns attn as
- * it was: with ATTN_TAKEN the P is gone and mp->p cleared.
+ * Settles who owns the P of an M that has just stored RUNTIME. Returns attn as it was:
+ * with ATTN_TAKEN the P is gone and mp->p is NULL.
  */
 uint32_t border_settle(struct m *mp)
 {
 	uint32_t attn = load_acquire(&mp->attn);
 
+	check(mp == m_self() && mp->state == M_RUNTIME);
 	if (attn & ATTN_FENCE) {
 		fence_seqcst();
 		attn = load_acquire(&mp->attn);
@@ -20,6 +22,7 @@ uint32_t border_settle(struct m *mp)
 	for (;;) {
 		if (attn & ATTN_FORKED)
 			fatal("goro call in a child made by fork without exec");
+		check(!(attn & ATTN_TAKEN) || !(attn & ATTN_GIVEN));
 		if (attn & ATTN_CLAIMED) {
 			/* Ours again, if the taker has not finished. */
 			if (cas_acqrel(&mp->attn, &attn, attn & ~(uint32_t)ATTN_CLAIMED))
@@ -31,11 +34,16 @@ uint32_t border_settle(struct m *mp)
 				return attn;
 			}
 		} else if (attn & ATTN_GIVEN) {
-			/* acquire: what others did to the P; pairs with the CAS in p_give */
+			/* acquire: what others did to the P; pairs with p_give */
 			if (cas_acqrel(&mp->attn, &attn, attn & ~(uint32_t)ATTN_GIVEN)) {
+				check(load_relaxed(&mp->given->mp) == mp);
 				store_relaxed(&mp->p, mp->given);
 				attn &= ~(uint32_t)ATTN_GIVEN;
 			}
+		} else if (attn & ATTN_PLAIN) {
+			fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_PLAIN);
+			alone_end(mp);
+			return attn;
 		} else {
 			return attn;
 		}
@@ -45,24 +53,23 @@ uint32_t border_settle(struct m *mp)
 struct m *rt_enter_slow(struct m *mp)
 {
 	if (!mp)
-		return foreign_attach(0);
+		mp = foreign_attach(0);
 	if (border_settle(mp) & ATTN_TAKEN)
-		preempt_wait_turn(mp, load_relaxed(&mp->slept));
+		turn_wait(mp, load_relaxed(&mp->slept));
 	return mp;
 }
 
 struct m *rt_enter_free_slow(struct m *mp)
 {
 	if (!mp)
-		return foreign_attach(0);
+		mp = foreign_attach(0);
 	return border_settle(mp) & ATTN_TAKEN ? sched_regain(mp) : mp;
 }
 
 /*
- * Whether attn, as it was, asks the goroutine to give way. Who was asked because its slice is
- * over may have left since, into a wait, and another may run in its place, or the same one
- * anew. That one has just begun, and would go behind all who compute for the time that the
- * other took.
+ * Whether attn, as it was, asks the running goroutine to give way. A request because a
+ * slice is over (ATTN_SLICE) is for that slice alone: if its goroutine has parked since,
+ * another one runs in a new slice, and must not pay for the old one.
  */
 bool border_gives_way(struct m *mp, uint32_t attn)
 {
@@ -70,8 +77,7 @@ bool border_gives_way(struct m *mp, uint32_t attn)
 	       (attn & ATTN_SLICE && p_slices(mp->p) == load_relaxed(&mp->over_tick));
 }
 
-/* What is asked of an M that leaves; claims and takings are seen to when it
- * enters again. */
+/* What is asked of an M that leaves. Claims and takings wait until it enters again. */
 static uint32_t asked(struct m *mp)
 {
 	if (load_relaxed(&mp->attn) & ATTN_FENCE)
@@ -79,13 +85,14 @@ static uint32_t asked(struct m *mp)
 	return load_relaxed(&mp->attn) & (ATTN_GIVE_WAY | ATTN_TIMERS);
 }
 
-/* In state RUNTIME again: sees to the timers; true if it is to give way. */
+/* In state RUNTIME again. Runs due timers; true if the goroutine is to give way. */
 static bool take_requests(struct m *mp)
 {
 	uint32_t attn = fetch_and_acqrel(&mp->attn, ~(uint32_t)(ATTN_GIVE_WAY | ATTN_TIMERS));
 
 	if (mp->is_foreign)
 		return false;
+	check(mp->p && mp->curg->status == G_RUNNING);
 	if (attn & ATTN_TIMERS)
 		timers_run(mp, mp->p, 0);
 	if (!border_gives_way(mp, attn) || mp->curg->preempt_off)
@@ -95,8 +102,8 @@ static bool take_requests(struct m *mp)
 	return true;
 }
 
-/* A timer that runs out every microsecond is asked for as fast as it is seen to. What is
- * asked at the last look is asked again by sysmon, of an M in user code then. */
+/* A timer that fires every microsecond makes a new request as fast as the M sees to the
+ * last one. sysmon repeats what the last look left. */
 #define EXIT_LOOKS 2
 
 void rt_exit_slow(struct m *mp)
@@ -104,7 +111,7 @@ void rt_exit_slow(struct m *mp)
 	for (int i = 0; i < EXIT_LOOKS && asked(mp); i++) {
 		mp = rt_enter();
 		if (take_requests(mp))
-			preempt_wait_turn(mp, false);
+			turn_wait(mp, false);
 		if (rt_try_exit(mp))
 			return;
 	}

@@ -3,42 +3,42 @@
  *
  * Whose exceptions
  *
- * The C++ runtime keeps two words for each thread: a list of the exceptions that are being
- * handled, and a count of those that are being thrown. A goroutine that waits in a catch
- * block, or in a destructor that an exception has called, may go on on another thread, and
- * its thread runs others meanwhile. So it takes the words with it: on its own stack, where
- * the function that switches puts them back when it runs again (sched.c). A thread that is
- * between two goroutines has zeros there.
+ * The C++ runtime keeps two words for each thread: a list of the exceptions that are
+ * being handled, and a count of those that are being thrown. A goroutine that waits in a
+ * catch block, or in a destructor that an exception has called, may go on on another
+ * thread, and its thread runs others meanwhile. So it takes the words with it: on its own
+ * stack, where the function that switches puts them back when it runs again (sched.c). A
+ * thread that is between two goroutines has zeros there.
  *
- * Only a program that has a C++ runtime pays for it: sched.cxx is one of the things that
- * sched.heed asks for, and each switch looks at that anyway. A C++ runtime that a C program
- * loads with dlopen after goro has started is not seen.
+ * Only a program that has a C++ runtime pays for it: PROGRAM_CXX is one of the things
+ * that sched.heed asks for, and each switch looks at that anyway. A C++ runtime that a C
+ * program loads with dlopen after goro has started is not seen.
  *
- * Rejected: __cxa_get_globals of our own, with the words in the G. Nothing would have to be
- * done in a switch, but the C++ runtime calls ours only where the linker happens to let it.
+ * Rejected: __cxa_get_globals of our own, with the words in the G. Nothing would have to
+ * be done in a switch, but the C++ runtime calls ours only where the linker happens to
+ * let it.
  *
  * Through our frames
  *
- * The functions of ours that call the program's are C: an exception passes their frames, and
- * what stands behind the call does not run. Where something must, a personality routine does
- * it. The unwinder calls that twice: to ask whether the exception is caught here, which it
- * never is, and when the frame is about to go. We do what is to be done right there, and need
- * no landing pad, no tables and nothing of libgcc's (CXX_PERSONALITY).
+ * The functions of ours that call the program's are C: an exception passes their frames,
+ * and what stands behind the call does not run. Where something must, a personality
+ * routine does it. The unwinder calls that twice: to ask whether the exception is caught
+ * here, which it never is, and when the frame is about to go. We do what is to be done
+ * right there, and need no landing pad, no tables and nothing of libgcc's
+ * (CXX_PERSONALITY).
  *
  * No exception may leave a goroutine's function, a deferred function or a destructor of
- * goro_key_make. The first of these is plain: there is nobody to catch it. The others run at
- * a goroutine's end, or in the middle of a panic, which cannot be left halfway. The search
- * ends there with a report, and the C++ runtime calls std::terminate.
+ * goro_key_make. The first of these is plain: nothing is left that could catch it. The
+ * others run at a goroutine's end, or in the middle of a panic, which cannot be left
+ * halfway. The search ends there with a report, and the C++ runtime calls std::terminate.
  */
-#include "cxx.h"
+#include "sched/cxx.h"
 
-#include <string.h>
 #include <unistd.h>
 
-#include "backtrace.h"
-#include "dump.h"
-#include "print.h"
-#include "runtime.h"
+#include "base/print.h"
+#include "base/throw.h"
+#include "sched/runtime.h"
 
 /* Of libstdc++ or libc++abi. */
 extern void *__cxa_get_globals(void) __attribute__((weak));
@@ -48,32 +48,20 @@ extern void *__cxa_get_globals(void) __attribute__((weak));
 
 void cxx_init(void)
 {
-	store_relaxed(&sched.cxx, &__cxa_get_globals != NULL);
+	if (&__cxa_get_globals)
+		store_relaxed(&sched.program, sched.program | PROGRAM_CXX);
 }
 
 struct cxx_state *cxx_of_thread(void)
 {
-	return load_relaxed(&sched.cxx) ? __cxa_get_globals() : NULL;
+	return load_relaxed(&sched.program) & PROGRAM_CXX ? __cxa_get_globals() : NULL;
 }
 
 /* Leaves out the frames inside of the one that goes on at pc. */
-static void begin_at(struct backtrace *bt, uintptr_t pc)
-{
-	size_t i = 0;
-
-	while (i < bt->n && bt->pc[i] != pc)
-		i++;
-	if (i == bt->n)
-		return;
-	bt->n -= i;
-	memmove(bt->pc, bt->pc + i, bt->n * sizeof *bt->pc);
-}
-
 static void report(uintptr_t pc)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
 	const struct g *gp = m_self()->curg;
-	struct backtrace bt;
 
 	if (gp->is_foreign) {
 		print_str(&pr, "fatal error: thread");
@@ -82,16 +70,14 @@ static void report(uintptr_t pc)
 		print_int(&pr, (int64_t)gp->id);
 	}
 	print_str(&pr, " ended by an uncaught C++ exception\n");
-	backtrace_here(&bt);
-	bt.from = FRAMES_ALL;
-	begin_at(&bt, pc);
-	dump_culprit(&pr, gp, &bt);
+	print_flush(&pr);
+	fatal_dump(CULPRIT_PANIC, pc);
 }
 
 CXX_ROUTINE(cxx_no_way_out)
 {
 	if (CXX_PASSES)
-		return CXX_GO_ON;	/* pthread_exit, which nobody is asked about */
+		return CXX_GO_ON;	/* pthread_exit, which no frame can refuse */
 	report((uintptr_t)__builtin_return_address(0));
 	return NOBODY_CATCHES;
 }

@@ -7,18 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "types.h"
+#include "sched/types.h"
 
-/* What the C++ runtime keeps for a thread (__cxa_eh_globals): the exceptions in whose catch
- * blocks it is, and the number of those that are on their way to one. */
+/* What the C++ runtime keeps for a thread (__cxa_eh_globals): the exceptions in whose
+ * catch blocks it is, and the number of those that are on their way to one. */
 struct cxx_state {
 	void *caught;
 	unsigned int uncaught;
 };
 
 void cxx_init(void);
-/* Where the C++ runtime keeps that for this thread. NULL: the program has no C++ in it. In
- * user code, or on a thread without a P: the C++ runtime may allocate memory. */
+/* Where the C++ runtime keeps that for this thread. NULL: the program has no C++ in it.
+ * In user code, or on a thread without a P: the C++ runtime may allocate memory. */
 struct cxx_state *cxx_of_thread(void);
 
 /* The exceptions of the goroutine that runs on mp. */
@@ -35,24 +35,18 @@ static inline void cxx_set(struct m *mp, struct cxx_state s)
 	}
 }
 
-/* Whether the goroutine that runs on mp has exceptions. */
-static inline bool cxx_any(const struct m *mp)
-{
-	return mp->cxx && (mp->cxx->caught || mp->cxx->uncaught);
-}
-
 /* The goroutine leaves mp: takes its exceptions off the thread. False: it has none. */
 static inline bool cxx_take(struct m *mp, struct cxx_state *s)
 {
-	if (__builtin_expect(!cxx_any(mp), 1))
+	if (__builtin_expect(!mp->cxx || !(mp->cxx->caught || mp->cxx->uncaught), 1))
 		return false;
 	*s = *mp->cxx;
 	cxx_set(mp, (struct cxx_state){ 0 });
 	return true;
 }
 
-/* Makes routine the personality of the function that this stands in: the unwinder calls it
- * when an exception passes that function. The function must not be inlined. */
+/* Makes routine the personality of the function that this stands in: the unwinder calls
+ * it when an exception passes that function. The function must not be inlined. */
 #define CXX_PERSONALITY(routine) __asm__ volatile(".cfi_personality 0x1b, " #routine)
 
 /* Such a routine. See "Through our frames" in cxx.c. */
@@ -61,7 +55,7 @@ static inline bool cxx_take(struct m *mp, struct cxx_state *s)
 	__attribute__((used))                                                      \
 	int name(int version, int actions, uint64_t kind, void *exception, void *at)
 
-/* Whether the stack is being unwound; otherwise somebody who catches is looked for. */
+/* Whether the stack is being unwound; otherwise a frame that catches is looked for. */
 #define CXX_PASSES (((void)version, (void)kind, (void)exception, (void)at, actions) & 2)
 #define CXX_GO_ON  8
 

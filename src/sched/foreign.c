@@ -1,24 +1,22 @@
 /*
- * foreign.c - plain threads, that the program made itself, in goro's calls.
+ * foreign.c - plain threads, which the program made itself, in calls of goro.
  *
- * Such a thread gets an M and a G of its own when it first calls, for as long
- * as it lives. The M never has a P and never runs another goroutine; parking
- * the G is a sleep on the M's note, and making it ready is waking that note.
- * Everything else (queues of waiters, select, timers) sees a G like any other.
+ * Such a thread gets an M and a G of its own at its first call, for as long as it lives.
+ * The M never has a P and never runs another goroutine. To park the G is a sleep on the
+ * M's note, and to make it ready wakes that note. Everything else (queues of waiters,
+ * select, timers) sees a G like any other.
  *
  * A thread asleep here can act no more than a parked goroutine, so it counts in
- * sched.foreign_parked for the deadlock check. It counts from after its commit
- * action, which may start a timer, until its waker, not itself, takes it off: a thread that was woken but
- * has not run yet is not asleep.
+ * sched.plain.parked for the deadlock check: from after its commit action, which may
+ * start a timer, until its waker takes it off. It does not take itself off, since a
+ * thread that was woken but has not run yet is not asleep.
  */
-
-#include "g.h"
-#include "init.h"
-#include "local.h"
-#include "mem.h"
-#include "panic.h"
-#include "runtime.h"
-#include "trace.h"
+#include "sched/g.h"
+#include "sched/deadlock.h"
+#include "sched/init.h"
+#include "base/mem.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
 
 static pthread_key_t key;	/* its destructor sees the thread end */
 
@@ -26,17 +24,15 @@ static void thread_ends(void *arg)
 {
 	struct m *mp = arg;
 
-	panic_run_defers(mp->foreign_g, NULL);
-	g_locals_end(mp->foreign_g);
-	panic_g_end(mp->foreign_g);
-	trace_regions_end(mp->foreign_g);
+	g_run_defers(mp->foreign_g, NULL);
+	g_end_run(mp->foreign_g);
 	g_forget(mp->foreign_g);
 	mp->foreign_g->lock_depth = 0;
 	trace_thread_end(mp);
 	lock_acquire(&sched.lock);
 	deadlock_check();
-	if (deadlock_unsure() && sched.sysmon_asleep)
-		sysmon_wake();	/* it looks again when this thread is gone */
+	if (deadlock_unsure() && monitor.asleep)
+		monitor.wake();	/* sysmon looks again when this thread is gone */
 	lock_release(&sched.lock);
 	m_free(mp);
 }
@@ -58,6 +54,7 @@ static struct m *attach(size_t own_bytes, void *made_at)
 	m_attach_thread(mp, own_bytes);
 	store_relaxed(&mp->made_at, made_at);
 	store_relaxed(&mp->is_foreign, true);	/* others may look */
+	store_relaxed(&mp->attn, mp->attn | ATTN_PLAIN);
 	mp->foreign_g->is_foreign = true;
 	mp->foreign_g->status = G_RUNNING;
 	mp->foreign_g->mp = mp;
@@ -79,14 +76,26 @@ __attribute__((noinline)) struct m *foreign_enter_early(void)
 	return m_self() ? rt_enter() : attach(0, __builtin_return_address(0));
 }
 
+struct m *foreign_enter_again(void)
+{
+	struct m *mp = m_self();
+
+	if (!mp->is_foreign)
+		return rt_enter();
+	check(mp->state == M_USER);
+	store_relaxed(&mp->state, M_RUNTIME);
+	return mp;
+}
+
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg)
 {
 	struct g *gp = mp->curg;
 
-	mp->after_arg = arg;
+	check(mp == m_self() && mp->is_foreign && gp == mp->foreign_g && !mp->p);
+	mp->after.arg = arg;
 	commit(mp, gp);
-	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
-	fetch_add_seqcst(&sched.foreign_parked, 1);
+	fetch_add_seqcst(&sched.plain.moves, 1);	/* first: see deadlock.c */
+	fetch_add_seqcst(&sched.plain.parked, 1);
 	lock_acquire(&sched.lock);
 	deadlock_check();
 	lock_release(&sched.lock);
@@ -100,8 +109,9 @@ void foreign_ready(struct g *gp)
 {
 	struct m *mp = gp->mp;
 
-	fetch_add_seqcst(&sched.foreign_moves, 1);	/* first: see deadlock.c */
-	fetch_add_seqcst(&sched.foreign_parked, -1);
+	check(gp->is_foreign && load_relaxed(&gp->status) == G_WAITING);
+	fetch_add_seqcst(&sched.plain.moves, 1);	/* first: see deadlock.c */
+	fetch_add_seqcst(&sched.plain.parked, -1);
 	/* release: pairs with load_acquire in foreign_park. The thread may end
 	 * now; an M is never freed, so waking a note of it is harmless. */
 	store_release(&gp->status, G_RUNNING);

@@ -1,113 +1,101 @@
 /*
  * g.c - goroutines: made, reused, ended.
  *
- * A dead goroutine keeps its stack and is the quickest to make anew: its page
- * is there and hot. Dead ones of the default size go to the P's own few, last
- * in first out; above P_GFREE_MAX the older half goes to the shared pool of the
- * size class, and from there, when they have not been needed for a while, their
- * memory goes back to the system (stack_give_back).
+ * A dead goroutine keeps its stack and is the quickest to make anew: its page is there
+ * and hot. Dead ones of the default size go to the list of the P, last in first out.
+ * Above P_GFREE_MAX the older half goes to the shared pool of the size class. When they
+ * have not been needed there for a while, their memory goes back to the system
+ * (stack_give_back, scavenge.c). How many have not been needed says the pool's low-water
+ * mark since the last look.
  *
- * What has not been needed is measured by the pool's low-water mark since the
- * last look: that many lay there all the time. They are given back at leisure (scavenge.c).
- *
- * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) ->
- * context_entry -> g_start -> fn, and back -> sched_exit -> g_ended.
+ * A goroutine's life: goro_start -> g_get -> g_launch -> (run queue) -> context_entry ->
+ * g_start -> fn, and back -> sched_exit -> g_ended.
  */
 #include <errno.h>
 #include <goro.h>
 #include <string.h>
 
-#include "cxx.h"
-#include "g.h"
-#include "latency.h"
-#include "leak.h"
-#include "local.h"
-#include "mem.h"
-#include "os.h"
-#include "panic.h"
-#include "runq.h"
-#include "runtime.h"
-#include "stack.h"
-#include "trace.h"
+#include "sched/cxx.h"
+#include "sched/g.h"
+#include "sched/latency.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "sched/trace_hook.h"
 
-/* How many move between the P's list and the pool at a time. */
+/* Goroutine ids that a P takes from the shared counter: at first ID_BATCH, so that a
+ * small program's ids are small, and each time twice as many up to ID_BATCH_MAX, since
+ * the counter's line comes from another CPU. */
+#define ID_BATCH     16
+#define ID_BATCH_MAX 256
+
+/* Stacks whose memory is given back in one batch. The scavenger rests after each batch,
+ * and after each it looks whether anything runs. */
+#define STACK_RELEASE_BATCH 64
+
+/* The stack of the runtime's own goroutines, whatever GORO_STACK says: the debug server's
+ * need more than a program may have chosen for its own. */
+#define INTERNAL_STACK_BYTES STACK_DEFAULT_BYTES
+
+/* How many goroutines move between the P's list and the pool at a time. */
 #define G_BATCH (P_GFREE_MAX / 2)
 _Static_assert(G_BATCH <= STACK_TAKE_MAX, "g: a batch is taken at once");
-/* .. and of new ones at first; doubled each time. */
+/* Fresh stacks taken at a time: twice as many each time, up to G_BATCH. */
 #define G_FRESH_FIRST 4
 
-/* Arrays, since the dead are in no cache: to find one must not take a look at another. */
-struct gchunk {
-	struct gchunk *next;
-	size_t n;
-	struct g *g[G_BATCH * 8 - 2];
-};
+#define POOL_FIRST_ROOM 512
 
+/* The pool is an array: the dead are in no cache, and a link in each would cost a miss to
+ * find the next. */
 struct gpool {
 	struct lock lock;
-	struct gchunk *chunk;	/* only the first may have room; none is empty */
-	struct gchunk *spare;
-	struct g *list;		/* by link: those for whom there was no chunk */
+	struct g **g;		/* oldest first */
+	size_t room;
 	size_t n;		/* may be read without the lock */
-	size_t low;		/* least n since they were last looked at */
-	size_t cold;		/* are to be given back; may be read without the lock */
+	size_t low;		/* the least n since g_pool_age last looked */
+	size_t cold;		/* to be given back; may be read without the lock */
 };
 static struct gpool pools[STACK_CLASSES];
 
-static bool chunk_has_room(const struct gchunk *c)
+/* Lock held. Makes room for n more; false: no memory. */
+static bool pool_make_room(struct gpool *pool, size_t n)
 {
-	return c && c->n < sizeof c->g / sizeof *c->g;
-}
+	size_t room = pool->room ? 2 * pool->room : POOL_FIRST_ROOM;
+	struct g **g;
 
-/* Lock held. Sees to it that the first chunk has room; false: no memory. */
-static bool pool_make_room(struct gpool *pool)
-{
-	struct gchunk *c = pool->spare;
-
-	if (chunk_has_room(pool->chunk))
+	check(lock_is_held(&pool->lock) && n <= POOL_FIRST_ROOM);
+	if (pool->n + n <= pool->room)
 		return true;
-	if (c)
-		pool->spare = c->next;
-	else if (!(c = mem_alloc(sizeof *c)))
+	g = os_map(room * sizeof *g);
+	if (!g)
 		return false;
-	c->next = pool->chunk;
-	pool->chunk = c;
+	if (pool->g) {
+		memcpy(g, pool->g, pool->n * sizeof *g);
+		os_unmap(pool->g, pool->room * sizeof *g);
+	}
+	pool->g = g;
+	pool->room = room;
 	return true;
 }
 
+/* Without memory for the array their stacks are given back at once. */
 static void pool_put(struct gpool *pool, struct g **gs, size_t n)
 {
+	bool fits;
+
 	lock_acquire(&pool->lock);
-	for (size_t i = 0; i < n; i++) {
-		if (likely(pool_make_room(pool))) {
-			pool->chunk->g[pool->chunk->n++] = gs[i];
-		} else {
-			gs[i]->link = pool->list;
-			pool->list = gs[i];
-		}
+	fits = pool_make_room(pool, n);
+	for (size_t i = 0; fits && i < n; i++) {
+		check(gs[i]->status == G_DEAD && !gs[i]->locked_m);
+		pool->g[pool->n + i] = gs[i];
 	}
-	store_relaxed(&pool->n, pool->n + n);
+	if (fits)
+		store_relaxed(&pool->n, pool->n + n);
+	check(pool->low <= pool->n && pool->cold <= pool->n);
 	lock_release(&pool->lock);
-}
-
-/* Lock held; it is not empty. The newest. */
-static struct g *pool_pop(struct gpool *pool)
-{
-	struct gchunk *c = pool->chunk;
-	struct g *gp;
-
-	if (unlikely(pool->list)) {
-		gp = pool->list;
-		pool->list = gp->link;
-		return gp;
-	}
-	gp = c->g[--c->n];
-	if (c->n == 0) {
-		pool->chunk = c->next;
-		c->next = pool->spare;
-		pool->spare = c;
-	}
-	return gp;
+	if (!fits)
+		stack_give_back(gs, n);
 }
 
 /* Up to n of them, the newest first; how many. */
@@ -119,7 +107,7 @@ static size_t pool_take(struct gpool *pool, struct g **gs, size_t n)
 		return 0;
 	lock_acquire(&pool->lock);
 	for (; got < n && got < pool->n; got++)
-		gs[got] = pool_pop(pool);
+		gs[got] = pool->g[pool->n - 1 - got];
 	store_relaxed(&pool->n, pool->n - got);
 	if (pool->n < pool->low)
 		pool->low = pool->n;
@@ -139,6 +127,8 @@ static size_t take_fresh(struct p *pp, int cls, struct g **gs)
 		n = pp->gfresh_n = pp->gfresh_n == 0 ? G_FRESH_FIRST :
 		                   pp->gfresh_n < G_BATCH ? 2 * pp->gfresh_n : G_BATCH;
 	got = stack_take(cls, gs, n);
+	for (size_t i = 0; i < got; i++)
+		gs[i]->stack_class = (uint8_t)cls;
 	if (unlikely(stack_wants_more()))
 		m_spawn();
 	return got;
@@ -151,8 +141,9 @@ static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 	struct g *gs[G_BATCH];
 	size_t got = pool_take(&pools[cls], gs, pp ? G_BATCH : 1);
 
+	check(!pp || pp->gfree_n == 0);
 	if (got > 0) {
-		/* Together; see wake_sleepers in timer.c. */
+		/* Together; see wake_sleepers in timers.c. */
 		for (size_t i = 0; i < got; i++)
 			__builtin_prefetch(gs[i], 1);
 	} else {
@@ -163,7 +154,7 @@ static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 	return got > 0 ? gs[0] : NULL;
 }
 
-static inline struct g *get(struct m *mp, int cls)
+struct g *g_get(struct m *mp, int cls)
 {
 	struct p *pp = mp->p;
 
@@ -172,14 +163,10 @@ static inline struct g *get(struct m *mp, int cls)
 	return g_get_slow(mp, cls);
 }
 
-struct g *g_get(struct m *mp, int cls)
-{
-	return get(mp, cls);
-}
-
 /* The newer half stays. */
 static __attribute__((noinline)) void gfree_overflow(struct p *pp)
 {
+	check(pp->gfree_n == P_GFREE_MAX);
 	pool_put(&pools[stack_default_class], pp->gfree, G_BATCH);
 	memmove(pp->gfree, pp->gfree + G_BATCH, (P_GFREE_MAX - G_BATCH) * sizeof *pp->gfree);
 	pp->gfree_n = P_GFREE_MAX - G_BATCH;
@@ -190,11 +177,11 @@ static __attribute__((noinline)) void put_slow(struct g *gp)
 	pool_put(&pools[gp->stack_class], &gp, 1);
 }
 
-static inline void put(struct m *mp, struct g *gp)
+void g_ended(struct m *mp, struct g *gp)
 {
 	struct p *pp = mp->p;
 
-	check(gp->status == G_DEAD);
+	g_set_dead(gp);
 	tool_fiber_end(&gp->tool);
 	if (unlikely(!pp || gp->stack_class != stack_default_class)) {
 		put_slow(gp);
@@ -203,11 +190,6 @@ static inline void put(struct m *mp, struct g *gp)
 	if (unlikely(pp->gfree_n == P_GFREE_MAX))
 		gfree_overflow(pp);
 	pp->gfree[pp->gfree_n++] = gp;
-}
-
-void g_put(struct m *mp, struct g *gp)
-{
-	put(mp, gp);
 }
 
 /* ------------------------------------------------------- giving stacks back */
@@ -247,15 +229,6 @@ size_t g_pool_give_back(size_t *left)
 	return given;
 }
 
-size_t g_pool_cached(void)
-{
-	size_t n = 0;
-
-	for (int cls = 0; cls < STACK_CLASSES; cls++)
-		n += load_relaxed(&pools[cls].n);
-	return n;
-}
-
 size_t g_pool_cold(void)
 {
 	size_t n = 0;
@@ -287,29 +260,32 @@ static __attribute__((noinline)) uint64_t id_take_slow(struct p *pp)
 {
 	if (!pp)
 		return fetch_add_relaxed(&sched.id_next, 1) + 1;
-	pp->id_batch = pp->id_batch == 0 ? ID_BATCH :
-	               pp->id_batch < ID_BATCH_MAX ? 2 * pp->id_batch : ID_BATCH_MAX;
-	pp->id_next = fetch_add_relaxed(&sched.id_next, pp->id_batch) + 1;
-	pp->id_end = pp->id_next + pp->id_batch;
-	return pp->id_next++;
+	check(pp->ids.next == pp->ids.end);
+	pp->ids.batch = pp->ids.batch == 0 ? ID_BATCH :
+	               pp->ids.batch < ID_BATCH_MAX ? 2 * pp->ids.batch : ID_BATCH_MAX;
+	pp->ids.next = fetch_add_relaxed(&sched.id_next, pp->ids.batch) + 1;
+	pp->ids.end = pp->ids.next + pp->ids.batch;
+	return pp->ids.next++;
 }
 
 static inline uint64_t id_take(struct p *pp)
 {
-	return likely(pp && pp->id_next != pp->id_end) ? pp->id_next++ : id_take_slow(pp);
+	return likely(pp && pp->ids.next != pp->ids.end) ? pp->ids.next++ : id_take_slow(pp);
 }
 
 static inline void prepare(struct g *gp, uint64_t id, uint64_t parent_id, void *caller)
 {
+	check(gp->status == G_DEAD && !gp->mp && !gp->locked_m);
 	gp->id = id;
 	gp->parent_id = parent_id;
 	gp->created_at = caller;
-	context_make(&gp->context, gp->stack_hi);
-	tool_fiber_make(&gp->tool, gp->stack_lo, (size_t)(gp->stack_hi - gp->stack_lo));
+	context_make(&gp->context, gp->stack.hi);
+	tool_fiber_make(&gp->tool, gp->stack.lo, (size_t)(gp->stack.hi - gp->stack.lo));
 }
 
-/* fn, arg and what differs from the default are set; gp is nobody else's yet. in_order: it
- * begins after all that wait here, and does not go before those that are started later. */
+/* fn, arg and what differs from the default are set, and gp is the caller's alone.
+ * in_order: it begins after all that wait here, and not before goroutines that are
+ * started later. */
 static inline __attribute__((always_inline)) void
 launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 {
@@ -318,22 +294,23 @@ launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 	/* plain threads have no id */
 	prepare(gp, id_take(pp), mp->curg ? mp->curg->id : 0, caller);
 	if (likely(pp)) {
-		latency_ready(pp, gp);
+		g_set_runnable(pp, gp);
 		count_up(&pp->count.created, 1);
 		if (in_order)
-			runq_put_woken(pp, gp);
+			runq_put_in_order(pp, gp);
 		else
 			runq_put_started(pp, gp);
 		wake();
 	} else {
-		fetch_add_relaxed(&sched.foreign_created, 1);
+		fetch_add_relaxed(&sched.plain.created, 1);
 		lock_acquire(&sched.lock);
-		/* release: as in latency_ready */
-		store_release(&gp->status, trace_create_outside(mp, gp));
+		trace_create_outside(mp, gp);
+		/* release: as in g_set_runnable */
+		store_release(&gp->status, G_RUNNABLE);
 		globq_put_fresh(gp);
 		lock_release(&sched.lock);
 		wake();
-		sysmon_somebody_waits();
+		monitor.somebody_waits();
 	}
 }
 
@@ -366,13 +343,15 @@ static inline __attribute__((always_inline)) void set_call(struct g *gp, void (*
 	gp->arg[5] = f;
 }
 
+/* mp has tried to enter. */
 static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void (*fn)(void), ARGS)
 {
 	struct g *gp;
 
+	mp = rt_enter_slow(mp);
 	if (unlikely(!fn))
 		g_of_nil();
-	gp = get(mp, stack_default_class);
+	gp = g_get(mp, stack_default_class);
 	if (gp) {
 		set_call(gp, fn, PASS_ARGS);
 		launch(mp, gp, caller, false);
@@ -381,30 +360,13 @@ static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void
 	return gp ? 0 : -ENOMEM;
 }
 
-static __attribute__((noinline)) int start_enter_slow(struct m *mp, void *caller, void (*fn)(void), ARGS)
+/* gp, if not NULL, is whole, and the P's queue is full. */
+static __attribute__((noinline)) int start_end(struct m *mp, struct g *gp)
 {
-	return start_slow(rt_enter_slow(mp), caller, fn, PASS_ARGS);
-}
-
-/* gp is whole; the P's queue is full. */
-static __attribute__((noinline)) int start_overflow(struct m *mp, struct g *gp)
-{
-	runq_put_started_slow(mp->p, gp);
+	if (gp)
+		runq_put_started_slow(mp->p, gp);
 	wake();
 	rt_exit(mp);
-	return 0;
-}
-
-static __attribute__((noinline)) int start_wake(struct m *mp)
-{
-	wake_slow();
-	rt_exit(mp);
-	return 0;
-}
-
-static __attribute__((noinline)) int start_exit_slow(struct m *mp)
-{
-	rt_exit_slow(mp);
 	return 0;
 }
 
@@ -416,21 +378,22 @@ int goro_start(void (*fn)(void), ARGS)
 	struct g *gp;
 
 	if (unlikely(!rt_try_enter(mp)))
-		return start_enter_slow(mp, caller, fn, PASS_ARGS);
+		return start_slow(mp, caller, fn, PASS_ARGS);
 	pp = mp->p;
-	if (unlikely(!pp || !fn || pp->gfree_n == 0 || pp->id_next == pp->id_end || pp->latency_in == 1))
+	if (unlikely(!pp || !fn || pp->gfree_n == 0 || pp->ids.next == pp->ids.end || pp->latency_in == 1 ||
+	             trace_on()))
 		return start_slow(mp, caller, fn, PASS_ARGS);
 	gp = pp->gfree[--pp->gfree_n];
 	set_call(gp, fn, PASS_ARGS);
-	prepare(gp, pp->id_next++, mp->curg->id, caller);
-	latency_ready(pp, gp);
+	prepare(gp, pp->ids.next++, mp->curg->id, caller);
+	g_set_runnable(pp, gp);
 	count_up(&pp->count.created, 1);
 	if (unlikely(!deque_push(&pp->started, gp)))
-		return start_overflow(mp, gp);
+		return start_end(mp, gp);
 	if (unlikely(wake_wanted()))
-		return start_wake(mp);
+		return start_end(mp, NULL);
 	if (unlikely(!rt_try_exit(mp)))
-		return start_exit_slow(mp);
+		rt_exit_slow(mp);
 	return 0;
 }
 
@@ -474,45 +437,62 @@ bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg)
 	return launch_call(mp, stack_class(INTERNAL_STACK_BYTES), fn, arg, NULL, true);
 }
 
-void g_ended(struct m *mp, struct g *gp)
-{
-	g_set_dead(gp);
-	put(mp, gp);
-}
-
 void g_forget(struct g *gp)
 {
 	gp->name[0] = '\0';
 	store_relaxed(&gp->preempt_off, 0);
 }
 
-/* What few goroutines have: most of it in user code. The mark goes last, back in the
- * runtime, where nobody sets it meanwhile. */
+static struct g_end_hook *end_hooks;
+
+void (*g_run_defers)(struct g *gp, struct defer *until);
+
+void g_end_add(struct g_end_hook *h)
+{
+	struct g_end_hook **at = &end_hooks;
+
+	while (*at && (*at)->order <= h->order)
+		at = &(*at)->next;
+	h->next = *at;
+	*at = h;
+}
+
+void g_end_run(struct g *gp)
+{
+	for (const struct g_end_hook *h = end_hooks; h; h = h->next)
+		h->fn(gp);
+}
+
+void g_end_task(struct g *gp)
+{
+	for (const struct g_end_hook *h = end_hooks; h; h = h->next)
+		if (h->each_task)
+			h->fn(gp);
+}
+
+/* The end of what few goroutines have; most of it runs in user code. untidy is cleared
+ * last, back in the runtime, where no other code of this goroutine sets it again. */
 static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 {
 	rt_exit(mp);
-	if (gp->locals)
-		g_locals_end(gp);
 	if (gp->goexiting && gp->is_main)
 		fetch_add_relaxed(&sched.main_exited, 1);
-	panic_g_end(gp);
-	trace_regions_end(gp);
+	g_end_run(gp);
 	mp = rt_enter();
-	cxx_set(mp, (struct cxx_state){ 0 });	/* it may have left a catch block by goexit */
+	cxx_set(mp, (struct cxx_state){ 0 });	/* goexit may have left a catch block */
 	g_forget(gp);
 	gp->is_main = false;
 	if (gp->is_internal)
 		fetch_add_relaxed(&sched.internal, (uint32_t)-1);
 	gp->is_internal = false;
 	store_relaxed(&gp->untidy, false);
-	if (gp->watched)
-		leak_ended(mp, gp);
 	return mp;
 }
 
 /* It ends locked to its thread: the thread ends with it. */
 static __attribute__((noinline)) void end_locked(struct m *mp, struct g *gp)
 {
+	check(gp->locked_m == mp && mp->locked_g == gp);
 	gp->locked_m = NULL;
 	gp->lock_depth = 0;
 	mp->locked_g = NULL;
@@ -524,13 +504,13 @@ static inline __attribute__((always_inline)) struct m *finish(struct g *gp)
 {
 	struct m *mp = rt_enter();
 
+	check(mp->curg == gp && gp->status == G_RUNNING && !gp->is_foreign);
 	if (unlikely(load_relaxed(&gp->untidy)))
 		mp = tidy_up(mp, gp);
 	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
 		fatal("stack overflow");
 	count_up(&mp->p->count.ended, 1);
-	if (trace_on())
-		trace_go_end(mp);
+	trace_go_end(mp);
 	if (unlikely(gp->locked_m != NULL))
 		end_locked(mp, gp);
 	return mp;
@@ -544,8 +524,8 @@ _Noreturn void g_end(struct g *gp)
 typedef void (*fn6)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 /* The first C function on a goroutine's stack; called by context_entry, which goes on to
- * sched_exit with what it returns. A function of fewer parameters finds them in the first of
- * the six registers. */
+ * sched_exit with what it returns. A function of fewer parameters finds them in the first
+ * of the six registers. */
 __attribute__((used)) struct m *g_start(struct m *mp)
 {
 	struct g *gp = mp->curg;
@@ -557,6 +537,20 @@ __attribute__((used)) struct m *g_start(struct m *mp)
 	rt_exit(mp);
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);
 	if (unlikely(gp->defers != NULL))
-		panic_run_defers(gp, NULL);
+		g_run_defers(gp, NULL);
 	return finish(gp);
+}
+
+/* -------------------------------------------------------------------- count */
+
+size_t g_alive(void)
+{
+	int64_t live = (int64_t)load_relaxed(&sched.plain.created) - load_relaxed(&sched.internal);
+
+	for (int i = 0, n = load_acquire(&sched.all_p_n); i < n; i++) {
+		const struct p *pp = p_at(i);
+
+		live += (int64_t)(load_relaxed(&pp->count.created) - load_relaxed(&pp->count.ended));
+	}
+	return live > 0 ? (size_t)live : 0;
 }

@@ -6,8 +6,9 @@
 
 #include <stddef.h>
 
-#include "stack.h"
-#include "types.h"
+#include "base/hook.h"
+#include "stack/stack.h"
+#include "sched/types.h"
 
 void g_init(void);
 /* Where a goroutine begins; called by context_entry. */
@@ -15,32 +16,58 @@ struct m *g_start(struct m *mp);
 /* Ends the current goroutine, gp; its defers have run. In user code. */
 _Noreturn void g_end(struct g *gp);
 /* Resets what gp's function has set with goro_set_name and goro_preempt_disable, so that
- * the next goroutine on the same stack, or the next task of a worker, does not inherit it.
- * Called by gp's own thread. */
+ * the next goroutine on the same stack, or the next task of a worker, does not inherit
+ * it. Called by gp's own thread. */
 void g_forget(struct g *gp);
-size_t g_pool_cached_bytes(void);
+
+/* What a goroutine, or a plain thread, leaves behind when it ends: each function is
+ * called in user code, on gp, in the order of these numbers. */
+struct g_end_hook {
+	void (*fn)(struct g *gp);
+	int order;
+	bool each_task;		/* also between two tasks of a worker (pool.c) */
+	struct g_end_hook *next;
+};
+enum g_end_order { G_END_LOCALS, G_END_PANICS, G_END_REGIONS };
+void g_end_add(struct g_end_hook *h);
+void g_end_run(struct g *gp);
+void g_end_task(struct g *gp);
+
+/* G_END(G_END_LOCALS, locals_end, .each_task = true); calls it from the start. */
+#define G_END(place, function, ...)                                                  \
+	static void g_end_##function(void)                                           \
+	{                                                                            \
+		static struct g_end_hook hook = { .fn = (function), .order = (place), \
+		                                  __VA_ARGS__ };             \
+		g_end_add(&hook);                                                    \
+	}                                                                            \
+	AT_LOAD(g_end_##function)
+
+/* Runs gp's defers, last first, down to but for until. In user code. By panic.c. */
+extern void (*g_run_defers)(struct g *gp, struct defer *until);
 
 /* gp is over. */
 static inline void g_set_dead(struct g *gp)
 {
-	store_relaxed(&gp->stack_hi, (char *)gp);
+	store_relaxed(&gp->stack.hi, (char *)gp);
 	store_relaxed(&gp->status, G_DEAD);
 }
 
 /* Its stack was left for good: puts it with the dead. */
 void g_ended(struct m *mp, struct g *gp);
 
-/* The same for one whose stack this thread, the owner of pp, is still on, but about to leave,
- * and starts nothing before: from the P's own dead nobody else takes it. (When there are too many
- * of these the oldest go where others take from, not this one.) False: nothing is done, since it
- * is of those that go there at once, or TSan is to hear only of one that is gone. */
+/* The same for a goroutine whose stack this thread, the owner of pp, is still on, but
+ * about to leave, starting nothing before. gp goes to the P's own list, from which no
+ * other thread takes. (When the list is full the oldest go to the pool, not this one.)
+ * False: nothing is done, since gp goes to the pool at once, or TSan is to hear of a
+ * fiber only when it is gone. */
 static inline bool g_ended_before_rest(struct p *pp, struct g *gp)
 {
 	if (TOOL_TSAN || gp->stack_class != stack_default_class || pp->gfree_n == P_GFREE_MAX)
 		return false;
 	tool_fiber_end(&gp->tool);
 	g_set_dead(gp);
-	store_relaxed(&gp->mp, NULL);	/* a dead one has no context that this could be about */
+	store_relaxed(&gp->mp, NULL);	/* it has no context to be read */
 	pp->gfree[pp->gfree_n++] = gp;
 	return true;
 }

@@ -1,40 +1,41 @@
 /*
  * idle.c - threads without work: asleep, woken with a P, ended.
  *
- * Idle Ms sleep on a note each, last in first out, so that those in excess stay
- * at the bottom, where they end after a while. As many as there are Ps, and a
- * few more, never do: an idle process has no timeouts running.
+ * Each idle M sleeps on a note of its own. They are woken last in first out, so that
+ * those in excess stay at the bottom of the list, where they end after
+ * IDLE_THREAD_END_NS. As many as there are Ps, and IDLE_SPARE more, never end: an idle
+ * process has no timeouts running.
  *
  * The keeper
  *
- * One of the idle Ms, the keeper, sleeps no longer than until the earliest timer
- * while a P is idle to run it. (While none is, sysmon watches the timers.) It is
- * the last to be woken for other work. Starting a timer that is due before the
- * keeper looks pokes it: it is woken without a P and looks again.
+ * One of the idle Ms, the keeper, sleeps no longer than until the earliest timer, while a
+ * P is idle to run it. (While no P is idle, sysmon watches the timers.) It is the last to
+ * be woken for other work. An M that starts a timer that is due before the keeper looks
+ * pokes the keeper: the keeper wakes without a P and looks again.
  *
  *	starting a timer                keeper
  *	heap's min_when = when          keeper_until = u
  *	read keeper_until               read every heap's min_when
  *	 when < it: poke                 one < u: choose a new u
  *
- * Both sides store before they load, sequentially consistently, so one of the
- * two sees the other's. Once there are descriptors to wait for, the keeper sleeps in
- * the poller (netpoll.c). An M that makes a P idle while another M is the keeper
- * pokes it likewise, since it may sleep without a limit for lack of an idle P.
- *
- * Near
- *
- * Who hands its P over is about to sleep, and leaves its CPU idle. The kernel does not
- * know that when it chooses a CPU for the woken: it may choose another, where somebody
- * computes, and leave both there for milliseconds. It prefers the CPU on which a thread
- * slept, so one that went to sleep on this CPU is woken, if there is one among the first few.
+ * Both sides store before they load, sequentially consistently, so one of the two sees
+ * the other's store. Once there are descriptors to wait for, the keeper sleeps in the
+ * poller (netpoll.c). An M that makes a P idle while another M is the keeper pokes the
+ * keeper, too, since it may sleep without a limit for lack of an idle P.
  */
-#include "beat.h"
-#include "m_end.h"
-#include "netpoll.h"
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
+#include "sched/deadlock.h"
+#include "sched/netpoll.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/timers.h"
+
+/* An idle thread in excess ends after this long: making it again takes 60 us. */
+#define IDLE_THREAD_END_NS (5 * 1000000000LL)
+
+/* A keeper that leaves the poller to running Ms looks again whether they look, at
+ * intervals that double from NETPOLL_ATTENDED_NS up to this. */
+#define NETPOLL_RECHECK_MAX_NS 1000000
 
 /* Idle threads beyond the Ps that are kept for good. */
 #define IDLE_SPARE 2
@@ -44,26 +45,29 @@
 /* sched.lock held. */
 static void idle_put(struct m *mp)
 {
-	check(!mp->idle_at);
-	store_relaxed(&mp->cpu, os_cpu());
-	mp->idle_link = sched.idle_m;
-	mp->idle_at = &sched.idle_m;
-	if (mp->idle_link)
-		mp->idle_link->idle_at = &mp->idle_link;
+	check(lock_is_held(&sched.lock));
+	check(!mp->idle.at && sched.keeper != mp);
+	mp->idle.link = sched.idle_m;
+	mp->idle.at = &sched.idle_m;
+	if (mp->idle.link)
+		mp->idle.link->idle.at = &mp->idle.link;
 	sched.idle_m = mp;
 	store_relaxed(&sched.idle_m_n, sched.idle_m_n + 1);
 }
 
-/* sched.lock held. Off the idle list; false: another took it off already. In constant time:
- * every idle M that is woken comes here, and there may be thousands. */
+/* sched.lock held. Takes mp off the idle list. False: another M took it off already.
+ * Constant time: every idle M that is woken comes here, and there may be thousands. */
 static bool idle_remove(struct m *mp)
 {
-	if (!mp->idle_at)
+	check(lock_is_held(&sched.lock));
+	if (!mp->idle.at)
 		return false;
-	*mp->idle_at = mp->idle_link;
-	if (mp->idle_link)
-		mp->idle_link->idle_at = mp->idle_at;
-	mp->idle_at = NULL;
+	check(*mp->idle.at == mp && sched.idle_m_n > 0);
+	check(!mp->idle.link || mp->idle.link->idle.at == &mp->idle.link);
+	*mp->idle.at = mp->idle.link;
+	if (mp->idle.link)
+		mp->idle.link->idle.at = mp->idle.at;
+	mp->idle.at = NULL;
 	store_relaxed(&sched.idle_m_n, sched.idle_m_n - 1);
 	return true;
 }
@@ -71,6 +75,7 @@ static bool idle_remove(struct m *mp)
 /* sched.lock held. */
 static void keeper_resign(struct m *mp)
 {
+	check(lock_is_held(&sched.lock) && !mp->idle.at);
 	if (sched.keeper != mp)
 		return;
 	sched.keeper = NULL;
@@ -78,37 +83,26 @@ static void keeper_resign(struct m *mp)
 	store_seqcst(&sched.keeper_until, TIMER_NEVER);
 }
 
-/* sched.lock held. NULL: none is near. */
-static struct m *idle_near(void)
+/* sched.lock held. Takes the M to wake: the most recently idle. The keeper goes last,
+ * except when it waits in the poller and no P is idle. Then it has nothing to do there,
+ * and would take what a running P could have. */
+static struct m *idle_take(void)
 {
 	struct m *mp = sched.idle_m;
-	int cpu = os_cpu();
 
-	for (int i = 0; mp && i < NEAR_MAX; i++, mp = mp->idle_link)
-		if (mp->cpu == cpu && mp != sched.keeper)
-			return mp;
-	return NULL;
-}
-
-/* sched.lock held. The one that slept last, or on this CPU; and the keeper only if there is
- * no other, except that without an idle P there is nothing for the keeper to do, and in
- * the poller it would take what a running P could have. */
-static struct m *idle_take(bool near)
-{
-	struct m *mp = near ? idle_near() : NULL;
-
-	if (!mp)
-		mp = sched.idle_m;
+	check(lock_is_held(&sched.lock));
+	check((sched.idle_m != NULL) == (sched.idle_m_n > 0));
+	check(!sched.keeper || sched.keeper->idle.at);
 	if (load_relaxed(&sched.idle_p_n) == 0 && sched.keeper_polls)
 		mp = sched.keeper;
-	else if (mp && mp == sched.keeper && mp->idle_link)
-		mp = mp->idle_link;
+	else if (mp && mp == sched.keeper && mp->idle.link)
+		mp = mp->idle.link;
 	if (!mp)
 		return NULL;
 	idle_remove(mp);
 	if (mp == sched.keeper) {
 		keeper_resign(mp);
-		sysmon_watch_timers();
+		monitor.watch_timers();
 	}
 	return mp;
 }
@@ -123,8 +117,9 @@ static struct m *idle_take(bool near)
  */
 void m_hand_p(struct m *to, struct p *pp)
 {
-	store_relaxed(&pp->sent_to, to->locked_g ? to : NULL);
-	store_relaxed(&pp->sent_at, os_now());
+	check(!load_relaxed(&pp->mp) && !load_relaxed(&to->next_p));
+	store_relaxed(&pp->sent.to, to->locked_g ? to : NULL);
+	store_relaxed(&pp->sent.at, os_now());
 	/* release: the P is whole, and ours no longer; pairs with m_await_p */
 	store_release(&to->next_p, pp);
 	netpoll_note_wake(&to->park);
@@ -134,30 +129,30 @@ struct p *m_await_p(struct m *mp)
 {
 	struct p *pp;
 
-	/* acquire: the P; an exchange, since it may be called back; pairs with m_hand_p */
+	/* acquire: the P, which may be called back; pairs with m_hand_p */
 	while (!(pp = exchange_acqrel(&mp->next_p, NULL)))
 		note_sleep(&mp->park);
 	store_relaxed(&sched.coarse_now, os_now());
 	return pp;
 }
 
-/* The M was woken and gets no CPU: the kernel has put it behind somebody who computes,
- * perhaps while another CPU is idle. A goroutine that brings its own M can wait in the
- * queue as well, and let another have the P. */
+/* `to` was woken and gets no CPU: the kernel has put it behind a thread that computes,
+ * perhaps while another CPU is idle. Its goroutine can wait in the queue as well, and
+ * another M gets the P. */
 void m_recall_p(struct m *to, struct p *pp)
 {
 	struct p *sent = pp;
 
 	lock_acquire(&sched.lock);
-	/* acquire: what the M is; pairs with m_hand_p. Until it has its P it is at rest, so
-	 * locked_g stands. */
+	/* acquire: what the M is; pairs with m_hand_p. Until it has its P it is at rest,
+	 * so locked_g stands. */
 	if (load_relaxed(&sched.stopping) || !cas_acqrel(&to->next_p, &sent, NULL)) {
 		lock_release(&sched.lock);
 		return;
 	}
 	if (!to->locked_g) {
-		/* It had its P long ago, for somebody it brought, and the same P was sent
-		 * to it again, as to any other. */
+		/* It has had its P since, and went idle. The same P was sent to it again,
+		 * as to any idle M. */
 		lock_release(&sched.lock);
 		m_hand_p(to, pp);
 		return;
@@ -173,6 +168,8 @@ void m_recall_p(struct m *to, struct p *pp)
 /* sched.lock held. pp waits for an M to be made. */
 static void need_m_put(struct p *pp, bool spinning)
 {
+	check(lock_is_held(&sched.lock) && !load_relaxed(&pp->mp));
+	check((sched.need_m != NULL) == (sched.need_m_n > 0));
 	store_relaxed(&pp->status, P_RUNNING);	/* owned by the queue */
 	pp->spawn_spinning = spinning;
 	pp->link = sched.need_m;
@@ -180,19 +177,20 @@ static void need_m_put(struct p *pp, bool spinning)
 	sched.need_m_n++;
 }
 
-/* sched.lock held. pp goes to one that brings its own M; who was to look for work on pp
- * is to do so on another. */
+/* sched.lock held. pp goes to gp's own M. The M that was to look for work on pp is to do
+ * so on another P. */
 static void hand_to_bound(struct g *gp, struct p *pp, bool spinning)
 {
 	struct p *other = NULL;
 
+	check(lock_is_held(&sched.lock) && gp->locked_m->locked_g == gp);
 	sched.idle_m_locked--;
 	if (spinning && !load_relaxed(&sched.stopping))
 		other = p_idle_get();
 	if (other) {
 		need_m_put(other, true);
 	} else if (spinning) {
-		/* As in wake_slow: whoever sleeps next may have missed something. */
+		/* As in wake_slow: the next M to sleep may have missed something. */
 		store_relaxed(&sched.need_spinning, 1);
 		fetch_add_seqcst(&sched.spinning, -1);
 	}
@@ -201,7 +199,7 @@ static void hand_to_bound(struct g *gp, struct p *pp, bool spinning)
 
 void m_start_unlock(struct p *pp, bool spinning)
 {
-	struct m *mp = idle_take(!spinning);
+	struct m *mp = idle_take();
 	struct g *gp;
 	bool spare;
 
@@ -209,8 +207,8 @@ void m_start_unlock(struct p *pp, bool spinning)
 	count_up(&pp->count.thread_wakeups, 1);
 	if (mp) {
 		mp->spinning = spinning;
-		mp->woken_by = spinning && m_self() ? m_self()->p : NULL;
-		mp->woken_on = os_cpu();
+		mp->woken.by = spinning && m_self() ? m_self()->p : NULL;
+		mp->woken.cpu = os_cpu();
 		spare = load_relaxed(&sched.want_spare) && sched.idle_m_n == 0;
 		lock_release(&sched.lock);
 		m_hand_p(mp, pp);
@@ -219,10 +217,10 @@ void m_start_unlock(struct p *pp, bool spinning)
 		return;
 	}
 	if ((gp = globq_take_bound())) {
-		/* No M is free, but this one brings its own: it may hold the
-		 * lock that keeps the spawner from making another. The next
-		 * time there is to be one, or those who bring theirs (perhaps
-		 * only the one that has just given way) would run for ever. */
+		/* No M is free, but this goroutine brings its own: it may hold the lock
+		 * that keeps the spawner from making another thread. The next time there
+		 * is to be a free M, or the goroutines that bring theirs (perhaps only
+		 * the one that has just given way) would run for ever. */
 		if (load_relaxed(&sched.want_spare) == SPARE_NONE)
 			store_relaxed(&sched.want_spare, SPARE_WANTED);
 		hand_to_bound(gp, pp, spinning);
@@ -237,6 +235,7 @@ struct p *need_m_take(void)
 {
 	struct p *pp = sched.need_m;
 
+	check(lock_is_held(&sched.lock) && (pp != NULL) == (sched.need_m_n > 0));
 	if (pp) {
 		sched.need_m = pp->link;
 		sched.need_m_n--;
@@ -250,16 +249,16 @@ enum idle_end { IDLE_HANDED, IDLE_LOOK, IDLE_EXPIRED };
 
 /* What an M that goes idle is to do. */
 struct idle_role {
-	bool keeper;		/* looks after the timers .. */
-	bool polls;		/* .. and waits in the poller */
+	bool keeper;		/* looks after the timers */
+	bool polls;		/* is the keeper, and waits in the poller */
 	bool excess;		/* ends after a while */
-	int64_t recheck;	/* how long to leave the poller to others; 0: no limit */
+	int64_t recheck;	/* ns to leave the poller to others; 0: no limit */
 };
 
-/* Sleeps for at most ns (-1: no limit). How it ended: handed a P (and off the
- * list); poked, or the time is up (and off the list, too). Events from the poller
- * are not seen to before the M is off the list: while it counts as idle, whom they
- * concern must count as waiting (deadlock.c). */
+/* Sleeps for at most ns (-1: no limit). HANDED: a P was handed over, and mp is off the
+ * list. LOOK, EXPIRED: mp was poked, or the time is up, and mp has left the list. mp sees
+ * to events from the poller only when it is off the list: while it counts as idle, the
+ * goroutines that they concern must count as waiting (deadlock.c). */
 static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct netpoll_events *ev)
 {
 	bool woken = true, ours;
@@ -284,7 +283,7 @@ static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct net
 /* How long the keeper may sleep; -1: without a limit. */
 static int64_t keeper_limit(void)
 {
-	int64_t until = TIMER_NEVER, earliest, slack, now;
+	int64_t until = TIMER_NEVER, earliest, now;
 
 	if (load_seqcst(&sched.idle_p_n) == 0)
 		return -1;
@@ -295,15 +294,14 @@ static int64_t keeper_limit(void)
 	} while (timers_earliest() < until);
 	if (until == TIMER_NEVER)
 		return -1;
-	slack = timers_slack(until);
-	until = beat_sleep_until(until + slack, slack);
-	sysmon_put_off();
+	until += timers_slack(until);
 	now = os_now();
 	return until > now ? until - now : 0;
 }
 
 void m_poke_locked(void)
 {
+	check(lock_is_held(&sched.lock) && sched.keeper->idle.at);
 	netpoll_note_wake(&sched.keeper->park);
 }
 
@@ -315,8 +313,8 @@ void m_poke_keeper(void)
 		lock_release(&sched.lock);
 		return;
 	}
-	if (!sched.sysmon_asleep) {
-		sysmon_poke();
+	if (!monitor.asleep) {
+		monitor.poke();
 		lock_release(&sched.lock);
 		return;
 	}
@@ -329,12 +327,12 @@ void m_poke_keeper(void)
 void m_idle_reconsider(void)
 {
 	check(lock_is_held(&sched.lock));
-	for (struct m *mp = sched.idle_m; mp; mp = mp->idle_link)
+	for (struct m *mp = sched.idle_m; mp; mp = mp->idle.link)
 		netpoll_note_wake(&mp->park);
 }
 
-/* The keeper's time is up or it was poked: a P to run the timers that are due, which
- * may be another's. */
+/* The keeper's time is up, or it was poked: an idle P to run the timers that are due,
+ * perhaps those of another P; NULL: none is due, or no P is idle. */
 static struct p *p_for_timers(void)
 {
 	struct p *pp = NULL;
@@ -350,12 +348,13 @@ static struct p *p_for_timers(void)
 	return pp;
 }
 
-/* sched.lock held. mp becomes the keeper if there is none; or if the poller needs
- * somebody to wait there, and the keeper does not. */
+/* sched.lock held. mp becomes the keeper if there is none, or if an M is to wait in the
+ * poller and the keeper does not. */
 static void choose_role(struct m *mp, struct idle_role *r)
 {
 	bool polls = netpoll_on() && p_for_events() && !netpoll_attended();
 
+	check(lock_is_held(&sched.lock) && mp->idle.at);
 	if (!sched.keeper || (polls && !sched.keeper_polls)) {
 		sched.keeper = mp;
 		sched.keeper_polls = polls;
@@ -367,13 +366,14 @@ static void choose_role(struct m *mp, struct idle_role *r)
 	r->excess = !r->keeper && sched.idle_m_n > sched.gomaxprocs + IDLE_SPARE;
 }
 
-/* Onto the idle list, unless there is something to do at once: a P. */
+/* Puts mp on the idle list. If a P waits for an M, returns that P instead. */
 static struct p *go_idle(struct m *mp, struct idle_role *role)
 {
 	struct p *pp;
 
 	lock_acquire(&sched.lock);
 	if (mp->starting) {
+		check(sched.m_starting > 0);
 		mp->starting = false;
 		sched.m_starting--;
 	}
@@ -391,8 +391,8 @@ static struct p *go_idle(struct m *mp, struct idle_role *role)
 	return NULL;
 }
 
-/* How long to sleep. A keeper that leaves the poller to those who run looks again
- * whether they do. */
+/* How long to sleep. A keeper that leaves the poller to running Ms looks again whether
+ * they look. */
 static int64_t idle_limit(struct idle_role *r)
 {
 	int64_t limit;
@@ -408,8 +408,8 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
-/* Whom the events concern is made ready: on an idle P for this M, true; else, if there is
- * none for it now, it comes first in the global queue. */
+/* Makes the goroutines ready that the events concern: on an idle P for this M, true. If
+ * there is none for it now, they go first in the global queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
 {
 	struct p *pp = NULL;
@@ -423,7 +423,7 @@ static bool take_events(struct m *mp, const struct netpoll_events *ev)
 		spinning_begin_alone(mp);	/* it runs the first of them itself */
 	}
 	netpoll_dispatch(mp, ev);
-	sysmon_watch_timers();
+	monitor.watch_timers();
 	return pp;
 }
 
@@ -453,8 +453,9 @@ bool m_stop(struct m *mp)
 		if (pp) {
 			p_bind(mp, pp);
 			spinning_begin_alone(mp);
-			timers_run_all(mp);
-			sysmon_watch_timers();
+			for (int i = 0, n = load_acquire(&sched.gomaxprocs); i < n; i++)
+				timers_run(mp, p_at(i), 0);
+			monitor.watch_timers();
 			return true;
 		}
 	}

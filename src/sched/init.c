@@ -2,32 +2,22 @@
  * init.c - the runtime starts: once, at the first call from any thread.
  *
  * Its own threads, sysmon and the spawner, are made at once, too; but goro_run, which
- * brings the first M, makes them only when main has run for a while: making a thread takes
- * 60 us and more, as long as all else together, and a program that is over by then needs
- * neither.
+ * brings the first M, makes them only when main has run for a while: making a thread
+ * takes 60 us and more, as long as all else together, and a program that is over by then
+ * needs neither.
  */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cxx.h"
-#include "debug.h"
-#include "debug_http.h"
-#include "dump.h"
-#include "evacuate.h"
-#include "fault.h"
-#include "g.h"
-#include "init.h"
-#include "m_end.h"
-#include "module.h"
-#include "os.h"
-#include "preempt.h"
-#include "procs.h"
-#include "profile_cpu.h"
-#include "runtime.h"
-#include "sema.h"
-#include "signal_notify.h"
-#include "stack.h"
+#include "sched/cxx.h"
+#include "base/debug.h"
+#include "sched/g.h"
+#include "sched/init.h"
+#include "platform/module.h"
+#include "base/os.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
 /*
  * A child made by fork has one thread, the one that called fork, and a copy of
@@ -36,18 +26,26 @@
  * hanging. Its M is told by ATTN_FORKED, a thread without one by runtime_forked.
  * Signals do what they would do without the runtime, except that faults are reported.
  */
+struct hook *at_start, *at_started, *at_threads, *at_fork, *at_fork_end, *at_forked;
+
 static bool runtime_forked;
+
+static void before_fork(void)
+{
+	hook_run(at_fork);
+}
+
+static void after_fork(void)
+{
+	hook_run(at_fork_end);
+}
 
 static void in_child(void)
 {
 	struct m *mp = m_self();
 
-	evacuate_forked();
-	preempt_forked();
-	profile_cpu_forked();
-	signal_forked();
-	fault_forked();
 	m_ends_forked();
+	hook_run(at_forked);
 	runtime_forked = true;
 	if (mp)
 		fetch_or_acqrel(&mp->attn, ATTN_FORKED);
@@ -61,31 +59,39 @@ static void at_exit(void)
 static void start(void)
 {
 	debug_init();
-	dump_init();
-	sema_init();
 	os_init();
 	cxx_init();
+	if (tool_asan())
+		store_relaxed(&sched.program, sched.program | PROGRAM_ASAN);
 	store_relaxed(&sched.coarse_now, os_now());
 	sched.keeper_until = sched.sysmon_until = TIMER_NEVER;
-	stack_init();
+	stack_init(sizeof(struct g), offsetof(struct g, stack));
 	g_init();
-	module_refresh();
+	module_start();
 	foreign_init();
-	preempt_init();
-	fault_init();
+	m_signals_init();
 	procs_init();
-	debug_http_init();
-	pthread_atfork(evacuate_fork_begin, evacuate_fork_end, in_child);
-	if (TOOL_ASAN)
+	hook_run(at_start);
+	pthread_atfork(before_fork, after_fork, in_child);
+	if (tool_lsan())
 		atexit(at_exit);
 }
 
-/* sysmon makes the spawner, while we go on. */
+static void make_threads(void)
+{
+	hook_run(at_threads);
+}
+
 void runtime_threads(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, sysmon_init);
+	pthread_once(&once, make_threads);
+}
+
+static void started(void)
+{
+	hook_run(at_started);
 }
 
 void runtime_init(void)
@@ -95,5 +101,5 @@ void runtime_init(void)
 	if (runtime_forked)
 		fatal("goro call in a child made by fork without exec");
 	pthread_once(&once, start);
-	pthread_once(&then, profile_cpu_from_environment);
+	pthread_once(&then, started);
 }

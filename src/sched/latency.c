@@ -15,36 +15,35 @@
  *
  * Sampling
  *
- * Timing a goroutine takes two looks at the clock, of 25 ns each, and a switch
- * can take less than one of them. Go times every 8th. Here every 8th is timed
- * on average, as long as that is not more than one in LATENCY_SAMPLE_NS on this
- * P; otherwise every 16th, 32nd, ..., of which each counts twice, four times,
- * .... The counts are thus the same as Go's on average, and timing never takes
- * more than 1/400 of the time.
+ * Timing a goroutine reads the clock twice, and a switch can take less time than one
+ * reading. Go times every 8th goroutine. Here every 8th is timed on average, as long as a
+ * P times no more than one in LATENCY_SAMPLE_NS. Otherwise it times every 16th, 32nd,
+ * ..., and each counts as two, four, ... samples. So the counts are the same as Go's on
+ * average, and timing never takes more than 1/400 of the time.
  *
- * The distance from one sample to the next is random, between 1 and twice the
- * mean. A fixed one would beat with the program: of two goroutines that wake
- * each other in turn, it would only ever time the same one.
+ * The distance from one sample to the next is random, between 1 and twice the mean. A
+ * fixed one would beat with the program: of two goroutines that wake each other in turn,
+ * it would time the same one each time.
  *
- * A stamp is the time with its last four bits replaced by the logarithm of what
- * it counts for: it is carried to whatever P the goroutine runs on, and 16 ns
- * are less than what the clock takes. A stamp of 0 is none: see trace.h.
+ * A stamp is the time, whose last four bits are replaced by the logarithm of the samples
+ * that it counts as. The goroutine carries it to the P that it runs on. 16 ns are less
+ * than a reading of the clock takes.
  */
-#include "latency.h"
+#include "sched/latency.h"
 
 #include <goro.h>
 
-#include "os.h"
-#include "runtime.h"
-#include "trace.h"
+#include "base/os.h"
+#include "sched/runtime.h"
 
 #define PERIOD_LOG2   3		/* Go's: 1 in 8 */
 #define WEIGHT_BITS   4
 #define WEIGHT_MASK   ((UINT64_C(1) << WEIGHT_BITS) - 1)
 #define WEIGHT_MAX    10	/* at least 1 in 8192 */
+/* How far apart goroutines are timed on a P, at the least, on average. */
+#define LATENCY_SAMPLE_NS 20000
 
-/* Go's names for the layout are timeHistMinBucketBits, timeHistMaxBucketBits
- * and timeHistSubBucketBits. */
+/* In Go: timeHistMinBucketBits, timeHistMaxBucketBits, timeHistSubBucketBits. */
 #define MIN_BITS      9
 #define MAX_BITS      48
 #define SUB_BITS      2
@@ -91,7 +90,7 @@ double latency_upper_bound(unsigned bucket)
 
 /* --------------------------------------------------------------- sampling */
 
-/* Half as many or twice as many, by how long the last sample is ago. */
+/* Samples half or twice as often, by how long ago the last sample was. */
 static void adapt(struct latency *l, int64_t now)
 {
 	int64_t ago = now - l->last_at;
@@ -103,7 +102,7 @@ static void adapt(struct latency *l, int64_t now)
 	l->last_at = now;
 }
 
-/* How many to leave out, evenly from 0 to twice the period less 2. */
+/* How many goroutines to leave out: evenly from 0 to twice the period less 2. */
 static uint32_t next_skip(struct latency *l)
 {
 	uint32_t choices = (2u << (PERIOD_LOG2 + l->weight_log2)) - 1;
@@ -112,43 +111,28 @@ static uint32_t next_skip(struct latency *l)
 	return (uint32_t)((l->random >> 32) * choices >> 32);
 }
 
-/* While tracing all come here, and few of them to be timed. */
-static __attribute__((noinline, cold)) bool trace_only(struct p *pp, struct g *gp)
-{
-	trace_go_ready(pp->mp, gp);
-	pp->latency_in = 1;
-	return pp->latency.skip-- != 0;
-}
-
-/* The sample counts for the period that led to it, the next skip is of the
- * period that adapt chose. */
-__attribute__((noinline, cold)) uint64_t latency_stamp(struct p *pp, struct g *gp)
+/* The sample counts for the period that led to it; the next skip is for the period that
+ * adapt chooses. */
+__attribute__((noinline, cold)) void latency_stamp(struct p *pp, struct g *gp)
 {
 	struct latency *l = &pp->latency;
-	uint64_t stamp;
 	int64_t now;
 
-	if (trace_on() && trace_only(pp, gp))
-		return 0;
+	check(pp->latency_in == 0 && !gp->timed);
 	now = os_now();
-	stamp = ((uint64_t)now & ~WEIGHT_MASK) | l->weight_log2;
+	gp->wait_since = (int64_t)(((uint64_t)now & ~WEIGHT_MASK) | l->weight_log2);
+	gp->timed = true;
 	adapt(l, now);
-	l->skip = next_skip(l);
-	if (!trace_on())
-		pp->latency_in = l->skip + 1;
-	return stamp;
+	pp->latency_in = next_skip(l) + 1;
 }
 
 __attribute__((noinline, cold)) void latency_record(struct p *pp, struct g *gp)
 {
 	uint64_t stamp = (uint64_t)gp->wait_since;
-	int64_t waited;
+	int64_t waited = os_now() - (int64_t)(stamp & ~WEIGHT_MASK);
 
-	if (trace_on())
-		trace_go_start(pp->mp, gp);
-	if (stamp == 0)
-		return;
-	waited = os_now() - (int64_t)(stamp & ~WEIGHT_MASK);
+	check(gp->timed && load_relaxed(&gp->status) == G_RUNNABLE);
+	gp->timed = false;
 	count_up(&pp->latency.count[latency_bucket(waited)], UINT64_C(1) << (stamp & WEIGHT_MASK));
 }
 

@@ -2,40 +2,43 @@
  * latency.h - the time from ready to running. Defined in latency.c, which
  * explains the sampling.
  *
- * A goroutine that is made ready is timed by a stamp, which goes with it until
- * it runs: most carry none. Its state says whether it does, since that is looked
- * at anyway, and the stamp lies where the time of its park was.
+ * A goroutine that is timed carries a stamp from when it is made ready until it runs.
+ * Most carry none (g.timed). The stamp replaces the time of the park (g.wait_since).
  */
 #ifndef GORO_LATENCY_H
 #define GORO_LATENCY_H
 
-#include "types.h"
+#include "sched/trace_hook.h"
+#include "sched/types.h"
 
-/* The seldom taken half of the two below; here traces hear of it, too. */
-uint64_t latency_stamp(struct p *pp, struct g *gp);
+/* The slow halves of the two below. */
+void latency_stamp(struct p *pp, struct g *gp);
 void latency_record(struct p *pp, struct g *gp);
 
-/* gp becomes runnable, and is about to be put where others find it. Owner P
- * only. */
+/* Owner of pp only. */
 static inline void latency_ready(struct p *pp, struct g *gp)
 {
-	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
-	if (__builtin_expect(--pp->latency_in == 0, 0)) {
-		gp->wait_since = (int64_t)latency_stamp(pp, gp);
-		store_release(&gp->status, G_RUNNABLE_TIMED);
-	} else {
-		store_release(&gp->status, G_RUNNABLE);
-	}
+	if (unlikely(--pp->latency_in == 0))
+		latency_stamp(pp, gp);
 }
 
-/* A runnable gp is about to run on pp: counts it if it was timed. Owner P only. */
+/* Owner of pp only. gp is about to run on pp: records its time if it carries a stamp. */
 static inline __attribute__((always_inline)) void latency_run(struct p *pp, struct g *gp)
 {
-	if (__builtin_expect(load_relaxed(&gp->status) == G_RUNNABLE_TIMED, 0))
+	if (unlikely(gp->timed))
 		latency_record(pp, gp);
 }
 
-/* The bucket of a time, and the time at which a bucket ends, in seconds. */
+/* Owner of pp only. gp becomes runnable; the caller queues it next. */
+static inline __attribute__((always_inline)) void g_set_runnable(struct p *pp, struct g *gp)
+{
+	trace_go_ready(pp->mp, gp);
+	latency_ready(pp, gp);
+	/* release: it is whole, should a dump find it; pairs with is_shown in dump.c */
+	store_release(&gp->status, G_RUNNABLE);
+}
+
+/* The bucket of a time; the time at which a bucket ends, in seconds. */
 unsigned latency_bucket(int64_t ns);
 double latency_upper_bound(unsigned bucket);
 

@@ -9,9 +9,9 @@
 #ifndef GORO_LINGER_H
 #define GORO_LINGER_H
 
-#include "atomic.h"
-#include "debug.h"
-#include "os.h"
+#include "base/atomic.h"
+#include "base/debug.h"
+#include "base/os.h"
 
 static inline void linger(void)
 {

@@ -3,17 +3,18 @@
  *
  * Who makes threads
  *
- * Making a thread takes libc locks, which a goroutine that was stopped inside
- * libc may hold. So no M makes one, and sysmon neither: a P in need of a thread
- * is queued (sched.need_m) and the spawner thread, which runs no goroutines and
- * holds up nobody when it waits, makes the thread. (It was made by sysmon, before that
- * first looked at anybody.) An M that comes free in the
- * meantime serves the queue first; a thread made too many goes to sleep.
+ * Making a thread takes libc locks, which a goroutine that was stopped inside libc may
+ * hold. So neither an M nor sysmon makes one. A P in need of a thread is queued
+ * (sched.need_m), and the spawner makes the thread. The spawner is a thread that runs no
+ * goroutines, so it holds up nothing when it waits for such a lock. sysmon made it,
+ * before it first looked at any P. An M that comes free in the meantime serves the queue
+ * first; a thread made too many goes to sleep.
  *
- * (The first is made by the caller of goro_run, who is in no runtime code and can wait.)
+ * (The first M is made by the caller of goro_run, which is in no runtime code and can
+ * wait.)
  *
- * Once a P had to be taken from a blocked thread, one idle thread is kept at hand
- * beyond those in use, since making one takes long and may have to wait.
+ * Once a P had to be taken from a blocked thread, one idle thread is kept at hand beyond
+ * those in use, since making one takes long and may have to wait.
  *
  * Idle threads are in idle.c.
  */
@@ -25,24 +26,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cxx.h"
-#include "debug_attach.h"
-#include "evacuate.h"
-#include "fault.h"
-#include "limit.h"
-#include "m_end.h"
-#include "mem.h"
-#include "os.h"
-#include "preempt.h"
-#include "procs.h"
-#include "profile_cpu.h"
-#include "runq.h"
-#include "runtime.h"
-#include "scavenge.h"
-#include "stack.h"
-#include "thread_end.h"
+#include "sched/alone.h"
+#include "sched/cxx.h"
+#include "sched/init.h"
+#include "sched/deadlock.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 
 __thread struct m *goro_tls_m;
+
+struct hook *at_thread, *at_spawner;
 
 static struct note spawner_note;
 static struct m *free_m;	/* of ended threads; sched.lock */
@@ -54,11 +50,11 @@ struct m *m_alloc(void)
 	lock_acquire(&sched.lock);
 	mp = free_m;
 	if (mp)
-		free_m = mp->idle_link;
+		free_m = mp->idle.link;
 	lock_release(&sched.lock);
 	if (mp)
 		return mp;
-	mp = mem_alloc_at(sizeof *mp, M_PAGE_OFFSET);
+	mp = mem_alloc(sizeof *mp);
 	if (!mp)
 		return NULL;
 	lock_acquire(&sched.lock);
@@ -72,10 +68,10 @@ struct m *m_alloc(void)
 
 extern void *__libc_stack_end __attribute__((weak));
 
-/* Where this thread's stack is, for traces. libc's own answer reads a file of the kernel's
- * for the main thread, and allocates memory, for which a new thread gets an arena: a
- * tenth of a millisecond of what a program takes to start. libc puts what it knows of a
- * thread at the end of the thread's stack. */
+/* Where this thread's stack is, for traces. libc's own answer reads a file of the
+ * kernel's for the main thread, and allocates memory, for which a new thread gets an
+ * arena: a tenth of a millisecond of what a program takes to start. libc puts what it
+ * knows of a thread at the end of the thread's stack. */
 static void learn_stack(struct m *mp, size_t own_bytes)
 {
 	pthread_attr_t attr;
@@ -83,18 +79,18 @@ static void learn_stack(struct m *mp, size_t own_bytes)
 	void *lo;
 	size_t n;
 
-	mp->thread_stack_lo = mp->thread_stack_hi = NULL;
+	mp->thread_stack.lo = mp->thread_stack.hi = NULL;
 	if (own_bytes && !tool_thread_stack_extra()) {
-		mp->thread_stack_hi = (char *)pthread_self();
-		mp->thread_stack_lo = mp->thread_stack_hi - own_bytes;
+		mp->thread_stack.hi = (char *)pthread_self();
+		mp->thread_stack.lo = mp->thread_stack.hi - own_bytes;
 	} else if (os_tid() == getpid() && &__libc_stack_end && getrlimit(RLIMIT_STACK, &limit) == 0 &&
 	           limit.rlim_cur < (uintptr_t)__libc_stack_end) {
-		mp->thread_stack_hi = __libc_stack_end;
-		mp->thread_stack_lo = mp->thread_stack_hi - limit.rlim_cur;
+		mp->thread_stack.hi = __libc_stack_end;
+		mp->thread_stack.lo = mp->thread_stack.hi - limit.rlim_cur;
 	} else if (pthread_getattr_np(pthread_self(), &attr) == 0) {
 		if (pthread_attr_getstack(&attr, &lo, &n) == 0) {
-			mp->thread_stack_lo = lo;
-			mp->thread_stack_hi = mp->thread_stack_lo + n;
+			mp->thread_stack.lo = lo;
+			mp->thread_stack.hi = mp->thread_stack.lo + n;
 		}
 		pthread_attr_destroy(&attr);
 	}
@@ -111,15 +107,15 @@ void m_attach_thread(struct m *mp, size_t own_bytes)
 	mp->thread = pthread_self();
 	mp->rng = (uint64_t)os_now() * 2 + 1;
 	goro_tls_m = mp;
-	if (load_relaxed(&profile_cpu_on))
-		profile_cpu_thread();
+	hook_run(at_thread);
 }
 
 void m_free(struct m *mp)
 {
 	goro_tls_m = NULL;
 	lock_acquire(&sched.lock);
-	mp->idle_link = free_m;
+	check(!mp->p && !mp->next_p && !mp->idle.at && !mp->spinning);
+	mp->idle.link = free_m;
 	store_relaxed(&mp->tid, 0);	/* sysmon may look */
 	free_m = mp;
 	lock_release(&sched.lock);
@@ -130,8 +126,8 @@ void m_free(struct m *mp)
 static void m_thread_run(struct m *mp)
 {
 	m_attach_thread(mp, M_STACK_BYTES);
-	preempt_thread_init(mp);
-	tool_thread_make(&mp->tool, mp->thread_stack_lo, mp->thread_stack_hi);
+	m_signals_begin(mp);
+	tool_fiber_make(&mp->tool, NULL, 0);
 	mp->p = NULL;
 	store_relaxed(&mp->is_foreign, false);	/* it may have stood for a plain thread */
 	store_relaxed(&mp->curg, NULL);	/* sysmon may look */
@@ -142,9 +138,10 @@ static void m_thread_run(struct m *mp)
 		sched_loop(mp);
 	if (mp->p)
 		p_handoff(p_unbind(mp));
-	preempt_thread_end(mp);
+	m_signals_end();
 	m_end_begin();
 	lock_acquire(&sched.lock);
+	check(sched.m_n > sched.idle_m_n && !mp->locked_g);
 	store_relaxed(&sched.m_n, sched.m_n - 1);
 	deadlock_check();
 	lock_release(&sched.lock);
@@ -197,8 +194,7 @@ int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 	sigset_t all, old;
 	int error;
 
-	sigfillset(&all);
-	fault_unmask(&all);
+	os_all_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = thread_make(fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -206,7 +202,7 @@ int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 }
 
 /* The thread starts with all signals blocked, so that none finds it without its M;
- * preempt_thread_init gives it the mask of the program's start. */
+ * m_signals_begin gives it the mask of the program's start. */
 __attribute__((noinline)) int m_make(void)
 {
 	struct m *mp = m_alloc();
@@ -214,7 +210,7 @@ __attribute__((noinline)) int m_make(void)
 
 	if (!mp)
 		return ENOMEM;
-	if (!preempt_thread_prepare(mp)) {
+	if (!m_signals_prepare(mp)) {
 		m_free(mp);
 		return ENOMEM;
 	}
@@ -225,12 +221,13 @@ __attribute__((noinline)) int m_make(void)
 	return error;
 }
 
-/* No thread could be made. One that is only wanted the program can do without. */
+/* No thread could be made. The program can do without one that is only wanted. */
 static void make_failed(int error)
 {
 	bool needed;
 
 	lock_acquire(&sched.lock);
+	check(sched.m_starting > 0 && sched.m_n >= sched.m_starting);
 	sched.m_starting--;
 	store_relaxed(&sched.m_n, sched.m_n - 1);
 	sched.m_created--;
@@ -246,6 +243,7 @@ static void make_failed(int error)
 /* sched.lock held. One more is about to be made. */
 static void count_made(void)
 {
+	check(lock_is_held(&sched.lock) && sched.m_starting <= sched.m_n);
 	sched.m_starting++;
 	store_relaxed(&sched.m_n, sched.m_n + 1);
 	sched.m_created++;
@@ -261,6 +259,8 @@ void m_make_first(void)
 	if (make)
 		count_made();
 	lock_release(&sched.lock);
+	if (make)
+		alone_begin();
 	if (make && (error = m_make()))
 		make_failed(error);
 }
@@ -293,57 +293,45 @@ static void *spawner_thread(void *arg)
 		} else {
 			if (helping)
 				procs_help(helping = false);
-			debug_attach_start_if_asked();
-			evacuate_start_if_wanted();
-			scavenge_start_if_wanted();
+			hook_run(at_spawner);
 			note_sleep(&spawner_note);
 		}
 	}
 	return NULL;
 }
 
-/* It also prepares stacks, when it has no thread to make, and starts the server of
- * evacuate.c, the scavenger, and what debug_attach.c is asked for. */
+/* The spawner also prepares stacks, when it has no thread to make, and starts the threads
+ * that hooks of at_spawner want. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);
 }
 
-/* An errno. Counted when it is there: see deadlock.c. */
-static int make_other(void *(*fn)(void *))
+/* Counted when it is there: see deadlock.c. */
+bool m_make_other(void *(*fn)(void *), bool needed)
 {
 	int error = m_thread_make_quiet(fn, NULL);
 
+	if (error && needed)
+		limit_reached(load_relaxed(&sched.m_n), error);
 	if (error)
-		return error;
+		return false;
 	lock_acquire(&sched.lock);
 	sched.runtime_threads++;
 	lock_release(&sched.lock);
-	return 0;
-}
-
-void m_make_other(void *(*fn)(void *))
-{
-	int error = make_other(fn);
-
-	if (error)
-		limit_reached(load_relaxed(&sched.m_n), error);
-}
-
-bool m_make_helper(void *(*fn)(void *))
-{
-	return make_other(fn) == 0;
+	return true;
 }
 
 void m_make_spawner(void)
 {
-	m_make_other(spawner_thread);
+	m_make_other(spawner_thread, true);
 }
 
 /* ------------------------------------------------- goroutines with a thread */
 
 void m_stop_locked(struct m *mp)
 {
+	check(mp == m_self() && mp->state == M_RUNTIME);
 	check(mp->locked_g && mp->locked_g->locked_m == mp);
 	if (mp->p)
 		p_handoff(p_unbind(mp));
@@ -358,7 +346,7 @@ void m_hand_to_locked(struct m *mp, struct g *gp)
 {
 	struct m *to = gp->locked_m;
 
-	check(to != mp);
+	check(to != mp && to->locked_g == gp);
 	lock_acquire(&sched.lock);
 	sched.idle_m_locked--;
 	lock_release(&sched.lock);

@@ -3,8 +3,9 @@
  *
  * A thread that ends runs destructors of libraries, for what they keep for each thread.
  * exit() runs handlers of the same libraries, which are not made to run beside those:
- * OpenSSL's handler frees the locks that its destructors take. A program joins its threads
- * before it exits, but it does not know ours. So no thread of ours ends while exit() runs:
+ * OpenSSL's handler frees the locks that its destructors take. A program joins its
+ * threads before it exits, but it does not know ours. So no thread of ours ends while
+ * exit() runs:
  *
  *	a thread that is to end             exit(), and goro_run before it returns
  *	locks ending                        stopped = 1
@@ -12,13 +13,13 @@
  *	 and begins again                    ends is gone
  *	ends as the owner of ending         unlocks
  *
- * ending is a robust mutex: the kernel takes it from its owner when the owner is gone, after
- * all destructors. So threads end one after the other.
+ * ending is a robust mutex: the kernel takes it from its owner when the owner is gone,
+ * after all destructors. So threads end one after the other.
  *
- * exit() calls the newest handler first, so ours must be newer than that of a library. It is
- * registered when the first thread ends, since destructors are those of libraries that have
- * been initialised by then; and again at the second, fourth, eighth end and so on, for
- * libraries that were initialised later.
+ * exit() calls the newest handler first, so ours must be newer than that of a library. It
+ * is registered when the first thread ends, since destructors are those of libraries that
+ * have been initialised by then; and again at the second, fourth, eighth end and so on,
+ * for libraries that were initialised later.
  *
  * A destructor may wait for a lock that the caller of exit() holds. So exit() waits for
  * END_TRIES times END_TRY_NS at most.
@@ -27,17 +28,16 @@
  * would be told of each that it did not join.
  */
 #define _GNU_SOURCE
-#include "m_end.h"
-
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "atomic.h"
-#include "os.h"
+#include "base/atomic.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "sched/runtime.h"
 
 /* A second. */
 #define END_TRIES  10000
@@ -122,7 +122,10 @@ void m_ends_allow(void)
 
 void m_ends_stop(void)
 {
-	if (fetch_add_seqcst(&runs, -1) == 1)
+	uint32_t before = fetch_add_seqcst(&runs, -1);
+
+	check(before > 0);
+	if (before == 1)
 		stop();
 }
 

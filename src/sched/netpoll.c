@@ -1,5 +1,5 @@
 /*
- * netpoll.c - the poller: who looks for events, when, and what becomes of them.
+ * netpoll.c - the poller: which M looks for events, when, and what becomes of them.
  *
  * What the backend must do
  *
@@ -27,25 +27,27 @@
  *
  * Who looks
  *
- *	- An M whose P's own queues are empty looks without waiting, before it takes what
- *	  had its time slice already, or steals; or has somebody try to read first, a few
- *	  times ("Trying first" in fd_guess.c). But an M that spins does not while a running
- *	  P looks often: it would take the answer from the one who waits for it there, and
- *	  the two would go on over here, where nothing of theirs is in a cache.
- *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note,
- *	  except while a running P looks often enough: each event would wake the
- *	  keeper for what the other finds a microsecond later; and where there is no CPU for it
- *	  but those of Ps that get through their work quickly (p_for_events).
- *	- sysmon, while no M waits there and nobody has looked for a millisecond (all
- *	  Ps run goroutines that do not end, or all Ms are in blocking calls), watches
- *	  the poller without taking events. If there are any it says so
- *	  (sched.poll_due), and each M looks before it picks its next goroutine; and it
- *	  makes a P pick one, as for a goroutine that waits in its queue (retake.c).
- * At most one M looks at a time, and none while another waits in the poller. Who
- * looks takes a batch and puts it in its own queue, in order; the others are
- * woken and steal from there, as from any queue.
+ *	- An M whose P's own queues are empty looks without waiting, before it takes a
+ *	  goroutine that has had its slice, or steals. Or it tries to read for a waiting
+ *	  goroutine first, a few times ("Untried reads" in batch_policy.c). An M that
+ *	  spins does not look while a running P looks often: it would take the answer from
+ *	  the P that waits for it, and two goroutines that talk would go on on a CPU where
+ *	  nothing of theirs is in a cache.
+ *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note. It
+ *	  does not while a running P looks often enough: each event would wake the keeper
+ *	  for what that P finds a microsecond later. Nor does it where it could only get
+ *	  the CPU of a P that gets through its work quickly (p_for_events).
+ *	- sysmon watches the poller, without taking events, while no M waits there and
+ *	  none has looked for NETPOLL_LOAD_NS: all Ps run goroutines that do not end, or
+ *	  all Ms are in blocking calls. If there are events sysmon says so
+ *	  (sched.poll_due), and each M looks before it picks its next goroutine. sysmon
+ *	  also makes a P pick one, as for a goroutine that waits in its queue (retake.c).
  *
- * The sleep in the poller is broken by waking the note of who sleeps there:
+ * At most one M looks at a time, and none while another waits in the poller. An M that
+ * looks takes a batch and puts it in its own queue, in order. Other Ms are woken and
+ * steal from there, as from any queue.
+ *
+ * A sleep in the poller is broken by waking the note of the M that sleeps there:
  *
  *	netpoll_sleep                   netpoll_note_wake
  *	sleeper = note                  note = 1
@@ -53,52 +55,52 @@
  *	 1: do not wait                  it is this one: break
  *	 0: wait for events              else wake the futex
  *
- * Both store before they load, sequentially consistently, so one of the two sees
- * the other's. A break that comes too late ends the next wait, for nothing.
- * Only one sleeps there, or a break could end the wrong one's sleep; the next keeper
- * waits until the one before it, who was woken, has left.
- * Seeing the sleeper just before it leaves, the waker leaves the futex alone; who
- * leaves looks at the note after it cleared sleeper, so it sees the wake.
+ * Both store before they load, sequentially consistently, so one of the two sees the
+ * other's store. A break that comes too late ends the next wait, for nothing. Only one M
+ * sleeps in the poller, or a break could end the wrong sleep. The next keeper waits until
+ * the one before it, which was woken, has left. A waker that sees the sleeper just before
+ * it leaves does not wake the futex. The sleeper looks at the note after it has cleared
+ * sleeper, so it sees the wake.
  *
  * Descriptors that are closed
  *
- * A program may close all descriptors that it does not know. Whichever call finds the
- * poller lost has it made again (netpoll_renew), and all descriptors that were watched are
- * registered anew; whoever waits for one that is closed gets -EBADF. An M that sleeps in the
- * old poller keeps that one alive, but cannot be woken through it: the waker sends its
- * thread signals, until it has left.
+ * A program may close all descriptors that it does not know. The call that finds the
+ * poller lost has it made again (netpoll_renew), and all descriptors that were watched
+ * are added anew. A goroutine that waits for a descriptor that is closed gets -EBADF. An
+ * M that sleeps in the old poller keeps that one alive, but cannot be woken through it:
+ * the waker sends its thread signals, until it has left.
  *
  * Rejected: a thread of its own that polls (each event costs two thread switches);
  * a poller a P (a connection would have to move with its goroutine, or wake it
  * elsewhere).
  */
-#include "netpoll.h"
+#include "sched/netpoll.h"
 
-#include "fd.h"
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
-#include "uring.h"
+#include "base/debug.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
 
 struct netpoll netpoll;
+struct netpoll_client netpoll_client;
 
-/* Who was woken in the poller may take so long to leave it. */
+/* How long an M that was woken in the poller may take to leave it. */
 #define LEAVING_NS 20000
 
-/* How often an M is sent a signal that sleeps in a lost poller, and the time in between. Its
- * thread may have blocked the signal, if a goroutine has left it so. */
+/* How many signals an M that sleeps in a lost poller is sent, and the time in between.
+ * Its thread may have blocked the signal, if a goroutine has left it so. */
 #define KICKS_MAX 500
 #define KICK_NS   20000
 
-/* Without descriptors for another poller, the keeper tries again after that. */
+/* If no descriptors were left for a poller, the keeper tries again after this long. */
 #define RENEW_AGAIN_NS 10000000
 
 static struct lock start_lock = LOCK_INIT(RANK_LEAF);
 static uint32_t cannot_renew;
 static struct note *watcher;	/* sysmon's note while it watches */
-static int64_t pending;		/* sysmon has seen events then; nobody has looked since; 0: none */
+static int64_t pending;		/* when sysmon saw events that still wait; 0: none do */
 
-/* The keeper may sleep on its note: from now on it is to wait for events. */
+/* The keeper may sleep on its note: it is poked, and waits for events from now on. */
 int netpoll_start(void)
 {
 	int r = 0;
@@ -117,7 +119,7 @@ int netpoll_start(void)
 	return r;
 }
 
-/* Out of a lost poller. */
+/* Makes the M that sleeps in a lost poller leave it. */
 static void kick_sleeper(void)
 {
 	uint32_t slept = load_seqcst(&netpoll.slept);
@@ -147,8 +149,7 @@ int netpoll_renew(struct ready_list *list)
 		return 0;
 	if (r == 0) {
 		kick_sleeper();
-		fd_watch_again(list);
-		uring_watch_again(list);
+		netpoll_client.watch_again(list);
 	}
 	fetch_add_seqcst(&netpoll.renewing, (uint32_t)-1);
 	return r;
@@ -158,12 +159,24 @@ int netpoll_renew(struct ready_list *list)
 
 void ready_list_put(struct ready_list *list, struct g *gp)
 {
+	check(!list->head || !list->tail->link);
 	gp->link = NULL;
 	if (list->head)
 		list->tail->link = gp;
 	else
 		list->head = gp;
 	list->tail = gp;
+}
+
+void ready_list_all(struct m *mp, struct ready_list *list)
+{
+	struct g *next;
+
+	for (struct g *gp = list->head; gp; gp = next) {
+		next = gp->link;
+		gp->link = NULL;
+		g_ready_in_order(mp, gp);
+	}
 }
 
 static void looked(void)
@@ -181,38 +194,18 @@ static void count(struct m *mp, uint64_t n)
 		fetch_add_relaxed(&sched.netpoll_wakeups, n);
 }
 
-/* Of hundreds of connections that are busy, each is in no cache when its turn comes. What
- * an event needs is fetched while others are seen to. */
-#define AHEAD 4
-
-static void prefetch(const struct netpoll_events *ev, int i)
-{
-	if (i + 2 * AHEAD < ev->n)
-		fd_prefetch((int)(uint32_t)ev->at[i + 2 * AHEAD].tag);
-	if (i + AHEAD < ev->n)
-		fd_prefetch_waiter((int)(uint32_t)ev->at[i + AHEAD].tag);
-}
-
-/* Whom the events concern, off what they waited for. */
+/* The goroutines that the events concern, taken off what they waited for. */
 static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 {
 	struct ready_list list = { NULL, NULL };
-	struct fd_batch batch;
 	uint64_t n = 0;
 
 	if (unlikely(ev->n < 0)) {
 		netpoll_renew(&list);
 		return list;
 	}
-	batch.n = 0;
-	for (int i = 0; i < ev->n; i++) {
-		prefetch(ev, i);
-		if (unlikely(ev->at[i].tag == URING_TAG))
-			uring_event(&list);
-		else
-			fd_event(ev->at[i].tag, ev->at[i].what, &list, &batch);
-	}
-	fd_batch_read(mp->p, &batch);
+	check(ev->n <= NETPOLL_BATCH && mp->state == M_RUNTIME);
+	netpoll_client.events(mp->p, ev, &list);
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
 	if (n > 0)
@@ -229,18 +222,7 @@ static struct g *list_take(struct ready_list *list)
 	return gp;
 }
 
-/* Without a P. */
-static void ready_urgently(struct m *mp, struct g *gp)
-{
-	if (!g_make_runnable(mp, gp))
-		return;
-	lock_acquire(&sched.lock);
-	globq_put_fresh(gp);
-	lock_release(&sched.lock);
-	wake();
-}
-
-/* The first that is to run here, not queued; all others made ready. */
+/* Makes all of them ready. The first that runs on this P is returned, not queued. */
 static struct g *ready_rest(struct m *mp, struct ready_list list)
 {
 	struct g *first = NULL;
@@ -248,9 +230,7 @@ static struct g *ready_rest(struct m *mp, struct ready_list list)
 	while (list.head) {
 		struct g *gp = list_take(&list);
 
-		if (!mp->p)
-			ready_urgently(mp, gp);
-		else if (first)
+		if (!mp->p || first)
 			g_ready_in_order(mp, gp);
 		else if (g_make_runnable(mp, gp))
 			first = gp;
@@ -272,6 +252,7 @@ struct g *netpoll_look(struct m *mp)
 {
 	struct netpoll_events ev;
 
+	check(mp == m_self() && mp->p);
 	if (!netpoll_on())
 		return NULL;
 	if (load_relaxed(&netpoll.sleeper)) {
@@ -282,7 +263,7 @@ struct g *netpoll_look(struct m *mp)
 		return NULL;
 	ev.n = netpoll_take(ev.at, NETPOLL_BATCH, 0);
 	looked();
-	fd_guess_asked(mp->p);
+	netpoll_client.polled(mp->p);
 	/* release: pairs with exchange_acquire above */
 	store_release(&netpoll.looking, 0);
 	return ready_rest(mp, collect(mp, &ev));
@@ -297,6 +278,7 @@ bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)
 {
 	struct note *nobody = NULL;
 
+	check(note == &m_self()->park && !m_self()->p);
 	ev->n = 0;
 	if (!cas_seqcst(&netpoll.sleeper, &nobody, note))
 		return note_sleep_for(note, ns >= 0 && ns < LEAVING_NS ? ns : LEAVING_NS);
@@ -304,6 +286,7 @@ bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev)
 	if (load_seqcst(&note->word) == 0)
 		ev->n = netpoll_take(ev->at, NETPOLL_BATCH, ns);
 	looked();
+	check(load_relaxed(&netpoll.sleeper) == note);
 	store_seqcst(&netpoll.slept, load_relaxed(&netpoll.slept) + 1);
 	store_seqcst(&netpoll.sleeper, NULL);
 	if (unlikely(ev->n < 0) && load_relaxed(&cannot_renew))
@@ -324,7 +307,8 @@ void netpoll_note_wake(struct note *note)
 
 bool netpoll_attended(void)
 {
-	return load_relaxed(&sched.idle_p_n) < load_relaxed(&sched.gomaxprocs) &&
+	return !debug.noattended &&
+	       load_relaxed(&sched.idle_p_n) < load_relaxed(&sched.gomaxprocs) &&
 	       os_now() - load_relaxed(&netpoll.looked_at) < NETPOLL_ATTENDED_NS;
 }
 
@@ -341,11 +325,12 @@ void netpoll_watch_sleep(struct note *note, int64_t ns)
 	struct ready_list list = { NULL, NULL };
 	int r;
 
+	check(!load_relaxed(&watcher) && m_self()->is_foreign);
 	store_seqcst(&watcher, note);
 	r = load_seqcst(&note->word) == 0 ? netpoll_watch(ns) : 0;
 	if (r < 0 && netpoll_renew(&list) < 0)
 		os_sleep(ns);
-	fd_ready_all(m_self(), &list);
+	ready_list_all(m_self(), &list);
 	if (r > 0) {
 		store_relaxed(&pending, os_now());
 		store_seqcst(&sched.poll_due, 1);

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "atomic.h"
-#include "config.h"
-#include "types.h"
+#include "base/atomic.h"
+#include "base/config.h"
+#include "sched/types.h"
 
-/* What a descriptor is watched for, and what an event says. */
+/* What a descriptor is watched for, and what an event says about it. */
 enum {
 	NETPOLL_READ = 1,
 	NETPOLL_WRITE = 2,
@@ -24,7 +24,7 @@ struct netpoll_event {
 	uint32_t what;
 };
 
-/* A batch of them, not seen to yet. */
+/* A batch of events that were taken and not seen to yet. */
 struct netpoll_events {
 	int n;			/* -EBADF: the poller is lost */
 	struct netpoll_event at[NETPOLL_BATCH];
@@ -35,6 +35,8 @@ struct ready_list {
 	struct g *head, *tail;
 };
 void ready_list_put(struct ready_list *list, struct g *gp);
+/* Makes them ready. */
+void ready_list_all(struct m *mp, struct ready_list *list);
 
 /* ---- the backend: the contract is at the top of netpoll.c */
 
@@ -48,17 +50,30 @@ int netpoll_watch(int64_t ns);
 void netpoll_watch_break(void);
 bool netpoll_is_whole(void);
 
+/* ---- whose events they are: filled by fd_events.c */
+
+extern struct netpoll_client {
+	/* Takes the goroutines that the events concern off what they waited for. pp is
+	 * the caller's P, or NULL. */
+	void (*events)(struct p *pp, const struct netpoll_events *ev, struct ready_list *list);
+	/* The poller is a new one: adds all that was watched. A goroutine that waits for
+	 * what is closed goes on the list. */
+	void (*watch_again)(struct ready_list *list);
+	/* A look that did not wait has been made by the owner of pp. */
+	void (*polled)(struct p *pp);
+} netpoll_client __attribute__((visibility("hidden")));
+
 /* ---- netpoll.c */
 
 extern struct netpoll {
 	_Alignas(CACHE_LINE)
 	uint32_t on;		/* a descriptor was watched at some time */
-	uint32_t looking;	/* somebody looks, without waiting */
-	struct note *sleeper;	/* who waits for events, by its note; NULL: nobody */
-	int sleeper_tid;	/* its thread; may be that of the one before */
-	uint32_t slept;		/* how often somebody has */
-	uint32_t renewing;	/* there is a new poller, and it may not watch everything yet */
-	int64_t looked_at;	/* when somebody last looked, or stopped waiting */
+	uint32_t looking;	/* an M looks, without waiting */
+	struct note *sleeper;	/* of the M that waits for events; NULL: none does */
+	int sleeper_tid;	/* its thread; for a moment that of the one before it */
+	uint32_t slept;		/* how many waits have ended */
+	uint32_t renewing;	/* a new poller may not watch everything yet */
+	int64_t looked_at;	/* when an M last looked, or stopped waiting */
 } netpoll;
 
 static inline bool netpoll_on(void)
@@ -67,37 +82,35 @@ static inline bool netpoll_on(void)
 	return load_acquire(&netpoll.on);
 }
 
-/* Somebody is to look before the next goroutine runs. */
+/* Whether an M is to look before the next goroutine runs. */
 static inline bool netpoll_due(void)
 {
 	return load_relaxed(&sched.poll_due);
 }
 
-/* Before the first netpoll_add; may be called again. 0 or -errno. In state
- * RUNTIME. */
+/* Before the first netpoll_add, or again. 0 or -errno. In state RUNTIME. */
 int netpoll_start(void);
 
-/* The poller is made again if the program has closed it; whom that concerns goes on the list.
- * 0, or -errno. In state RUNTIME, without a lock. */
+/* Makes the poller again if the program has closed it. Goroutines that wait for what is
+ * closed go on the list. 0, or -errno. In state RUNTIME, without a lock. */
 int netpoll_renew(struct ready_list *list);
 
-/* Looks without waiting. The first goroutine that became ready, runnable, for the
- * caller to run; the others are queued. NULL: none, or somebody else looks. With
+/* Looks without waiting. Returns the first goroutine that became ready, runnable, for the
+ * caller to run; the others are queued. NULL: none became ready, or another M looks. With
  * a P. */
 struct g *netpoll_look(struct m *mp);
 
-/* The same, but an M that looks for something to take from others leaves it to a P that looks
- * often. */
+/* The same, but an M that spins leaves it to a P that looks often. */
 struct g *netpoll_look_if_wanted(struct m *mp);
 
 /* Waits for events, for at most ns (-1: no limit), or until note is woken by
  * netpoll_note_wake. True: it was woken. */
 bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev);
 void netpoll_note_wake(struct note *note);
-/* Makes ready whom the events concern. With a P, or without. */
+/* Makes the goroutines ready that the events concern. With a P, or without. */
 void netpoll_dispatch(struct m *mp, const struct netpoll_events *ev);
 
-/* Some P is running and looks often, so that nobody need wait for events. */
+/* Whether some P is running and looks often, so that no other M need wait for events. */
 bool netpoll_attended(void);
 
 /* sysmon's. Sleeps until there are events, the note is woken, or ns are over. */
@@ -107,8 +120,8 @@ void netpoll_watch_note_wake(struct note *note);
 bool netpoll_unattended(int64_t now);
 /* In how many ns sysmon is to see to the poller at the latest. */
 int64_t netpoll_tick(int64_t now);
-/* For how long there have been events and nobody has looked: a P is to be made to. -1: there
- * are none. */
+/* For how many ns there have been events at which no M has looked: then sysmon is to make
+ * a P look. -1: there are none. */
 int64_t netpoll_pending(int64_t now);
 
 #endif

@@ -9,8 +9,8 @@
  *
  * The three may be closed by the program: see "Descriptors that are closed" in netpoll.c.
  *
- * epoll_pwait2 (5.11) takes nanoseconds. Without it (or GORO_DEBUG=nopwait2=1) the wait is a ppoll on the
- * epoll descriptor itself, which does too.
+ * epoll_pwait2 (5.11) takes nanoseconds. Without it (or GORO_DEBUG=nopwait2=1) the wait
+ * is a ppoll on the epoll descriptor itself, which does too.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
-#include "debug.h"
-#include "netpoll.h"
-#include "own_fd.h"
-#include "rt.h"
-#include "sys.h"
+#include "base/debug.h"
+#include "sched/netpoll.h"
+#include "base/own_fd.h"
+#include "sched/rt.h"
+#include "base/sys.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -146,7 +146,7 @@ static long wait_precisely(int set, struct epoll_event *ev, int max, int64_t ns)
 
 	if (!load_relaxed(&no_pwait2) && !debug.nopwait2) {
 		n = sys6(SYS_epoll_pwait2, set, ev, max, ns < 0 ? NULL : &t, NULL, _NSIG / 8);
-		if (n != -ENOSYS && n != -EPERM)	/* containers deny what they do not know */
+		if (n != -ENOSYS && n != -EPERM)	/* containers deny it */
 			return n;
 		store_relaxed(&no_pwait2, true);
 	}

@@ -1,28 +1,26 @@
 /*
  * p.c - processors: made, bound to an M, idle, taken, handed on.
  *
- * A P has one owner at a time, by its status (types.h). The owner alone touches
- * what is not shared with thieves.
+ * A P has one owner at a time, by its status (types.h). Only the owner touches what is
+ * not shared with thieves.
  */
 
-#include "backtrace.h"
-#include "fd.h"
-#include "mem.h"
-#include "os.h"
-#include "preempt.h"
-#include "runq.h"
-#include "runtime.h"
-#include "trace.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
+#include "sched/work.h"
 
 struct p *p_make(int id)
 {
-	struct p *pp = mem_alloc_at(sizeof *pp, P_PAGE_OFFSET);
+	struct p *pp = mem_alloc(sizeof *pp);
 
 	if (!pp)
 		return NULL;
 	pp->id = id;
 	pp->status = P_STOPPED;
-	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->fair.in = FAIR_PERIOD_PICKS;
 	pp->latency_in = 1;
 	timers_init(&pp->timers);
 	return pp;
@@ -31,8 +29,8 @@ struct p *p_make(int id)
 void p_bind(struct m *mp, struct p *pp)
 {
 	check(!mp->p && !pp->mp);
-	if (trace_on())
-		trace_p_start(mp, pp);
+	check(P_STATUS_OF(load_relaxed(&pp->status)) != P_DEAD);
+	trace_p_start(mp, pp);
 	store_relaxed(&mp->p, pp);
 	store_relaxed(&pp->mp, mp);
 	/* release: pairs with load_acquire in p_take */
@@ -44,8 +42,7 @@ struct p *p_unbind(struct m *mp)
 	struct p *pp = mp->p;
 
 	check(pp && pp->mp == mp);
-	if (trace_on())
-		trace_p_stop(mp);
+	trace_p_stop(mp);
 	store_relaxed(&mp->p, NULL);
 	store_relaxed(&pp->mp, NULL);
 	return pp;
@@ -53,16 +50,17 @@ struct p *p_unbind(struct m *mp)
 
 void p_slice_begin(struct p *pp)
 {
+	check(pp->mp);
 	count_up(&pp->count.switches, 1);
-	store_relaxed(&pp->begun_at, os_now());
-	store_relaxed(&pp->begun_m, pp->mp);
+	store_relaxed(&pp->slice.at, os_now());
+	store_relaxed(&pp->slice.mp, pp->mp);
 	/* release: both; pairs with load_acquire in retake.c */
-	store_release(&pp->begun_tick, p_slices(pp));
+	store_release(&pp->slice.tick, p_slices(pp));
 }
 
 void p_idle_put(struct p *pp)
 {
-	check(lock_is_held(&sched.lock) && !pp->mp && runq_empty(pp) && !pp->untried && !fd_posts(pp));
+	check(lock_is_held(&sched.lock) && !pp->mp && !p_has_work(pp));
 	store_relaxed(&pp->status, P_IDLE);
 	pp->link = sched.idle_p;
 	sched.idle_p = pp;
@@ -78,12 +76,12 @@ struct p *p_idle_get(void)
 		return NULL;
 	sched.idle_p = pp->link;
 	fetch_add_seqcst(&sched.idle_p_n, -1);
-	if (sched.sysmon_asleep)
-		sysmon_rouse();
+	if (monitor.asleep)
+		monitor.rouse();
 	return pp;
 }
 
-/* By the CAS that the M in the announced call would take it back with. */
+/* The M in the announced call takes its P back by the same CAS: one of the two has it. */
 bool p_take_left_behind(struct p *pp)
 {
 	uint32_t status = load_acquire(&pp->status);
@@ -91,13 +89,13 @@ bool p_take_left_behind(struct p *pp)
 	/* acquire: what its M did to it; pairs with leave_p_behind */
 	if (P_STATUS_OF(status) != P_SYSCALL || !cas_acqrel(&pp->status, &status, P_RUNNING))
 		return false;
+	check(load_relaxed(&pp->mp->id) == (int)(status >> 8));
 	store_relaxed(&pp->mp, NULL);
-	if (trace_on())
-		trace_p_stolen(pp);
+	trace_p_stolen(pp);
 	return true;
 }
 
-/* From an M in user code: the last step. */
+/* The last step of taking a P from an M in user code. */
 static bool take_by_cas(struct p *pp, struct m *mp, uint32_t attn)
 {
 	while (attn & ATTN_CLAIMED)
@@ -114,19 +112,19 @@ static bool take_by_cas(struct p *pp, struct m *mp, uint32_t attn)
 /* The M finds out at its next entry, and tells of its return under the lock. */
 static bool take_and_trace(struct p *pp, struct m *mp, uint32_t attn)
 {
-	struct backtrace bt = { .n = 0 };
+	uintptr_t pcs[TRACE_CALLS_MAX];
+	size_t n = trace_hook.asleep_in(mp, pcs);
 	bool taken;
 
-	backtrace_asleep(&bt, mp, load_relaxed(&mp->curg));
 	lock_acquire(&sched.lock);
 	taken = take_by_cas(pp, mp, attn);
 	if (taken)
-		trace_p_taken(mp, pp, bt.pc, bt.n);
+		trace_p_taken(mp, pp, pcs, n);
 	lock_release(&sched.lock);
 	return taken;
 }
 
-/* From an M in user code, on which we have the only claim. */
+/* The M had no claim on it but the caller's. */
 static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 {
 	uint32_t attn;
@@ -141,14 +139,13 @@ static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 	attn = load_relaxed(&mp->attn);
 	if (load_relaxed(attn & ATTN_GIVEN ? &mp->given : &mp->p) != pp)
 		return false;
-	/* If we get it, the M was there from the look at its state on; so the world was
-	 * not stopped since, and whether there is a trace did not change. */
+	/* If the CAS succeeds, the M was in user code since the look at its state. So the
+	 * world was not stopped in between, and trace_on did not change. */
 	return trace_on() ? take_and_trace(pp, mp, attn) : take_by_cas(pp, mp, attn);
 }
 
-/* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel a
- * claim and come back to user code, and a second taker's claim must not be taken
- * for ours then. */
+/* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel our claim
+ * and come back to user code, where a second taker's claim would look like ours. */
 bool p_take(struct p *pp, bool even_if_off)
 {
 	static struct lock taking = LOCK_INIT(RANK_TAKE);
@@ -169,23 +166,23 @@ bool p_take(struct p *pp, bool even_if_off)
 	return taken;
 }
 
-/* The other way about: to an M that goes on without a P in user code and does not
- * know. It is the M's as soon as the CAS succeeds, and the M finds out in
- * border_settle; if it comes there before, it gets in line, and the P is still ours. */
+/* The M runs in user code, has lost its P and does not know. The P is the M's as soon as
+ * the CAS succeeds, and the M finds out in border_settle. If the M comes there first, it
+ * gets in line, and the P is still the caller's. */
 bool p_give(struct p *pp, struct m *mp)
 {
 	uint32_t attn = load_relaxed(&mp->attn);
-	struct trace_undo undo = { .written = false };
+	struct trace_undo undo;
 
+	check(!pp->mp);
 	check(lock_is_held(&sched.lock) && !load_relaxed(&sched.stopping));
 	if (!(attn & ATTN_TAKEN))
-		return false;	/* given may still be needed */
+		return false;	/* with ATTN_GIVEN, given is in use */
 	store_relaxed(&mp->given, pp);
 	store_relaxed(&pp->mp, mp);
 	p_slice_begin(pp);
 	store_release(&pp->status, P_RUNNING);
-	if (trace_on())		/* first: it may be told on as soon as it is the M's */
-		undo = trace_p_given(mp, pp);
+	undo = trace_p_given(mp, pp);	/* first: the M writes events once it has the P */
 	while (attn & ATTN_TAKEN)
 		/* release: the P is whole; pairs with cas_acqrel in border_settle */
 		if (cas_acqrel(&mp->attn, &attn, (attn & ~(uint32_t)ATTN_TAKEN) | ATTN_GIVEN)) {
@@ -197,41 +194,26 @@ bool p_give(struct p *pp, struct m *mp)
 	return false;
 }
 
-static bool has_work(const struct p *pp)
-{
-	return !runq_empty(pp) || globq_length() != 0 || pp->untried || fd_posts(pp);
-}
-
 void p_handoff(struct p *pp)
 {
+	bool work = p_has_work(pp) || globq_length() != 0;
 	int none = 0;
+	/* If no M looks for work, and no P is to spare, work that appears after this P
+	 * has become idle would wake no M. */
+	bool spinning = !work && load_relaxed(&sched.spinning) == 0 && !p_to_spare() &&
+	                cas_seqcst(&sched.spinning, &none, 1);
 
-	if (has_work(pp)) {
-		lock_acquire(&sched.lock);
-		if (!load_relaxed(&sched.stopping)) {
-			m_start_unlock(pp, false);
-			return;
-		}
-	} else if (load_relaxed(&sched.spinning) == 0 && !p_to_spare() &&
-	           cas_seqcst(&sched.spinning, &none, 1)) {
-		/* Nobody looks for work and no P is to spare: were this one idle, work
-		 * that appears now would find nobody. */
-		lock_acquire(&sched.lock);
-		if (!load_relaxed(&sched.stopping)) {
-			m_start_unlock(pp, true);
-			return;
-		}
-		fetch_add_seqcst(&sched.spinning, -1);
-	} else {
-		lock_acquire(&sched.lock);
-	}
-	if (load_relaxed(&sched.stopping)) {
-		world_p_stopped(pp);
-	} else if (globq_length() != 0) {
-		m_start_unlock(pp, false);
+	check(!pp->mp);
+	lock_acquire(&sched.lock);
+	if (!load_relaxed(&sched.stopping) && (work || spinning || globq_length() != 0)) {
+		m_start_unlock(pp, spinning);
 		return;
-	} else {
-		p_idle_put(pp);
 	}
+	if (spinning)
+		fetch_add_seqcst(&sched.spinning, -1);
+	if (load_relaxed(&sched.stopping))
+		world_p_stopped(pp);
+	else
+		p_idle_put(pp);
 	lock_release(&sched.lock);
 }

@@ -12,22 +12,25 @@
  *
  * Who goes first
  *
- * Where one is made ready while all other threads sleep, two can go on and one thread is awake, and it
- * takes 30 to 60 us until there is another; more where the kernel puts it on the CPU of the one that
- * woke it. One of the two has to wait for that. In a send or a receive, which may wait anyhow, it
- * is the caller: whoever it wakes runs at once, in its place and from a warm cache, and if that is
- * short, as an answer mostly is, the caller is back before the other thread is there. Else the
- * thread takes it along. (From a send by one that computes on until the receiver runs, two Ps: 4 us, and 50
- * where the receiver waits for the thread; in 99 of 100 cases within 20 us, and 3,000.) It is asked
- * for only together with a wake, which costs a hundred times as much: while others run, or look for work, the caller goes
- * on. And it does where it must not be moved: one that is locked to its thread, or has preemption
- * switched off; and in calls that never wait, such as go, or unlocking.
+ * When a goroutine is made ready while all other threads sleep, two goroutines can run,
+ * and one thread is awake. To wake another thread takes tens of microseconds, and longer
+ * where the kernel puts it on the CPU of its waker. One of the two goroutines waits for
+ * that.
+ *
+ * In a send or a receive (g_ready_exit), which may wait anyhow, the caller waits. The
+ * goroutine that it made ready runs at once, in the caller's place and from a warm cache.
+ * If it runs shortly, as an answer mostly does, the caller is back before the other
+ * thread is awake; else that thread takes the caller along.
+ *
+ * The caller goes on where it must not be moved: it is locked to its thread, has
+ * preemption switched off, or is in a call that never waits, such as go or unlocking. It
+ * also goes on where no thread was woken, since others run or look for work.
  */
-#include "debug.h"
-#include "latency.h"
-#include "runq.h"
-#include "runtime.h"
-#include "trace.h"
+#include "base/debug.h"
+#include "sched/latency.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
 
 const char *wait_reason_text(enum wait_reason reason)
 {
@@ -43,17 +46,19 @@ const char *wait_reason_text(enum wait_reason reason)
 void park_unlock(struct m *mp, struct g *gp)
 {
 	(void)gp;
-	lock_release(mp->after_arg);
+	lock_release(mp->after.arg);
 }
 
 static void ready_elsewhere(struct m *mp, struct g *gp)
 {
+	check(!mp->p || debug.migrate);
 	lock_acquire(&sched.lock);
-	store_relaxed(&gp->status, trace_ready_outside(mp, gp));
+	trace_ready_outside(mp, gp);
+	store_relaxed(&gp->status, G_RUNNABLE);
 	globq_put_fresh(gp);
 	lock_release(&sched.lock);
 	wake();
-	sysmon_somebody_waits();
+	monitor.somebody_waits();
 }
 
 /* See g_make_runnable. */
@@ -68,23 +73,13 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 		ready_elsewhere(mp, gp);
 		return false;
 	}
-	latency_ready(mp->p, gp);
+	g_set_runnable(mp->p, gp);
 	return true;
 }
 
 bool g_make_runnable(struct m *mp, struct g *gp)
 {
-	if (likely(mp->p))
-		return ready_here(mp, gp);
-	check(gp->status == G_WAITING);
-	if (gp->is_foreign) {
-		foreign_ready(gp);
-		return false;
-	}
-	lock_acquire(&sched.lock);
-	store_relaxed(&gp->status, trace_ready_outside(mp, gp));
-	lock_release(&sched.lock);
-	return true;
+	return ready_here(mp, gp);
 }
 
 void g_ready(struct m *mp, struct g *gp)
@@ -95,14 +90,14 @@ void g_ready(struct m *mp, struct g *gp)
 	}
 }
 
-/* See "Who goes first". The one made ready is next here. */
+/* See "Who goes first". The goroutine that was made ready is the P's runnext. */
 static __attribute__((noinline)) bool wake_exit_second(struct m *mp)
 {
 	struct g *gp = mp->curg;
 
-	if (wake_slow() && !gp->locked_m && !gp->preempt_off && runq_only_next(mp->p) &&
-	    globq_length() == 0)
-		mp = sched_go_second(mp);
+	if (wake_slow() && !debug.nofirst && !gp->locked_m && !gp->preempt_off &&
+	    runq_only_next(mp->p) && globq_length() == 0)
+		mp = sched_yield_local(mp);
 	rt_exit_free(mp);
 	return true;
 }
@@ -123,7 +118,7 @@ bool g_ready_exit(struct m *mp, struct g *gp)
 void g_ready_in_order(struct m *mp, struct g *gp)
 {
 	if (likely(ready_here(mp, gp))) {
-		runq_put_woken(mp->p, gp);
+		runq_put_in_order(mp->p, gp);
 		wake();
 	}
 }
@@ -153,7 +148,7 @@ void g_ready_quietly(struct m *mp, struct g *gp)
 		runq_put_woken(mp->p, gp);
 }
 
-/* Whoever moves spinning from 0 to 1 starts the M that this counts. */
+/* The thread that moves spinning from 0 to 1 starts the M that this counts. */
 bool wake_slow(void)
 {
 	int none = 0;
@@ -167,9 +162,8 @@ bool wake_slow(void)
 		m_start_unlock(pp, true);
 		return true;
 	}
-	/* No P was idle after all. The next M that is about to sleep is to look
-	 * around first: it may have missed what we came for while we counted as
-	 * spinning. */
+	/* No P was idle after all. While we counted as spinning, an M on its way to sleep
+	 * may have missed our work, and woken nobody: the next one looks around first. */
 	store_relaxed(&sched.need_spinning, 1);
 	lock_release(&sched.lock);
 	fetch_add_seqcst(&sched.spinning, -1);

@@ -1,26 +1,26 @@
 /*
- * procs.c - GOMAXPROCS: the default, the change, the following of the machine.
+ * procs.c - GOMAXPROCS: its default, changes, and following the machine.
  *
- * The default is what cpus.c says: the CPUs this process may use, or its cgroup
- * quota. GORO_MAXPROCS or a call of goro_gomaxprocs(n) sets a number of the
- * program's own, and the machine is then followed no longer until
- * goro_set_default_gomaxprocs.
+ * The default is what cpus.c says: the CPUs that this process may use, or its cgroup
+ * quota. GORO_MAXPROCS or goro_gomaxprocs(n) set a number of the program's own; goro then
+ * follows the machine no longer, until goro_set_default_gomaxprocs.
  */
-#include "procs.h"
-
 #include <goro.h>
 #include <stdlib.h>
 
-#include "cpus.h"
-#include "environment.h"
-#include "runtime.h"
-#include "trace.h"
-#include "world.h"
+#include "platform/cpus.h"
+#include "base/debug.h"
+#include "base/environment.h"
+#include "sched/check.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
+#include "sched/world.h"
 
-static bool custom;		/* set by the program: do not follow the machine */
-static int machine_procs;	/* what cpus.c last said .. */
-static int cpus;		/* .. and how many there are, whatever the quota */
-static bool helped;		/* one of them is kept busy by the runtime itself */
+/* cpus and helped under sched.lock; all but helped may be read without. */
+static bool custom;		/* the program chose a number */
+static int machine_procs;	/* the default that cpus.c last gave */
+static int cpus;		/* the CPUs of this process, whatever the quota */
+static bool helped;		/* a thread of the runtime keeps one CPU busy */
 
 void procs_init(void)
 {
@@ -34,16 +34,31 @@ void procs_init(void)
 	world_make(n > 0 ? n : machine_procs);
 }
 
-/* A quota is no reason to leave a P idle: while it lasts all CPUs are there. One P is always
- * needed. */
-void procs_changed(void)
+/* A quota is no reason to leave a P idle: until it is used up all CPUs are there. One P
+ * is always needed. */
+static int unneeded(void)
 {
 	int more = sched.gomaxprocs + helped - load_relaxed(&cpus);
 
+	if (debug.nounneeded)
+		more = 0;
 	if (more >= sched.gomaxprocs)
 		more = sched.gomaxprocs - 1;
-	store_relaxed(&sched.unneeded_p, more > 0 ? more : 0);
+	return more > 0 ? more : 0;
 }
+
+void procs_changed(void)
+{
+	check(lock_is_held(&sched.lock));
+	store_relaxed(&sched.unneeded_p, unneeded());
+}
+
+#if GORO_CHECKS
+void procs_check(void)
+{
+	check(sched.unneeded_p == unneeded());
+}
+#endif
 
 void procs_help(bool on)
 {
@@ -55,11 +70,6 @@ void procs_help(bool on)
 		wake_for_queued();
 }
 
-bool procs_leave_a_cpu(void)
-{
-	return load_relaxed(&sched.gomaxprocs) - load_relaxed(&sched.idle_p_n) < load_relaxed(&cpus);
-}
-
 /* In state RUNTIME. */
 static struct m *change(struct m *mp, int n)
 {
@@ -67,12 +77,9 @@ static struct m *change(struct m *mp, int n)
 		n = GOMAXPROCS_MAX;
 	if (n == load_relaxed(&sched.gomaxprocs))
 		return mp;
-	if (!mp->is_foreign)
-		mp = sched_yield_local(mp);	/* a loop of these starves nobody */
 	mp = world_stop_for(mp, "GOMAXPROCS");
 	mp = world_start(mp, n);
-	if (trace_on())
-		trace_procs(mp, n);
+	trace_procs(mp, n);
 	return mp;
 }
 

@@ -3,11 +3,10 @@
  *
  * Owning a P
  *
- * Every call of goro's opens with rt_enter and ends with rt_exit. In between
- * the M is in state RUNTIME and nobody touches its P. In state USER anybody may
- * take the P: sysmon from a thread that sleeps in the kernel, a stop of the
- * world from every thread at once. The M finds out at its next entry, and then
- * gets in line for a P like everybody else.
+ * Every call of goro's opens with rt_enter and ends with rt_exit. In between the M is in
+ * state RUNTIME and no other thread touches its P. In state USER a taker may take the P:
+ * sysmon from a thread that sleeps in the kernel, the stopper of the world from every
+ * thread. The M finds out at its next entry, and then gets in line for a P.
  *
  * The M writes state and reads attn; the taker writes attn and reads state:
  *
@@ -18,44 +17,41 @@
  *	 0: the P is ours               USER: attn CLAIMED -> TAKEN by CAS
  *	 else the slow way              else: withdraw the claim
  *
- * A store followed by a load of another word needs a full barrier on both
- * sides. The taker's membarrier is one for both: it makes every running thread
- * pass a barrier, so either the M's store came before it, and the taker reads
- * RUNTIME, or the M's load comes after it and reads the claim. An entry thereby
- * costs a store and a load instead of a locked instruction (1 ns instead of 2),
- * and a taking 10 us, a thousand times rarer. An M that finds a mere claim
- * cancels it by the same CAS that the taker needs to succeed, so one of the two
- * has the P and both know which. A claim is never left behind: the taker either
- * turns it to TAKEN or withdraws it.
+ * A store followed by a load of another word needs a full barrier on both sides. The
+ * taker's membarrier is one for both: it makes every running thread pass a barrier, so
+ * either the M's store came before it, and the taker reads RUNTIME, or the M's load comes
+ * after it and reads the claim. So an entry costs a store and a load instead of a locked
+ * instruction; a taking costs microseconds, and is rare. An M that finds a mere claim
+ * cancels it by the same CAS that the taker needs to succeed: one of the two has the P,
+ * and both know which. A claim is never left behind: the taker either turns it to TAKEN
+ * or withdraws it.
  *
  * A P can also be given to an M in user code that has lost its own and does not know
- * (p_give): TAKEN turns to GIVEN by CAS, unless the M has found out before, and the M
- * takes the P up at its next entry, by the slow way.
+ * (p_give): TAKEN turns to GIVEN by CAS, unless the M has found out before. The M binds
+ * the given P at its next entry, in border_settle.
  *
  * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), attn of
  * every M always has ATTN_FENCE, so that each crossing goes the slow way, where
  * the M passes a fence of its own before it reads attn again.
  *
- * Leaving is the mirror image: state = USER, then read attn. A request to yield
- * that was left because the state read RUNTIME is seen there, by the same argument
- * if there was a membarrier in between (world.c), and almost always without one
- * (retake.c): there the next look makes good what was missed. The reads of attn are also what makes a signal handler's note seen:
- * the handler runs on the same thread, so program order is all it needs.
+ * Leaving is the mirror image: state = USER, then read attn. There the M sees a request
+ * to yield that another thread left while the state was RUNTIME: always, if that thread
+ * passed a membarrier in between (world.c), and almost always without one (retake.c),
+ * where the next look makes good what was missed. The reads of attn also see what a
+ * signal handler has set: it runs on the same thread, so program order is enough.
  */
 #ifndef GORO_RT_H
 #define GORO_RT_H
 
-#include "context.h"
-#include "throw.h"
-#include "types.h"
+#include "base/context.h"
+#include "base/lock.h"
+#include "base/throw.h"
+#include "sched/types.h"
 
 struct m *rt_enter_slow(struct m *mp);
 struct m *rt_enter_free_slow(struct m *mp);
 void rt_exit_slow(struct m *mp);
 void rt_exit_free_slow(struct m *mp);
-
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define likely(x)   __builtin_expect(!!(x), 1)
 
 /*
  * Two kinds of crossing. A call that never waits (go, try_send, unlock) must not
@@ -82,7 +78,7 @@ static inline struct m *rt_enter(void)
 	return rt_try_enter(mp) ? mp : rt_enter_slow(mp);
 }
 
-/* .. which may be another than the last time this goroutine looked. */
+/* The same, where the goroutine may move to another M on the way. */
 static inline struct m *rt_enter_free(void)
 {
 	struct m *mp = m_self();
@@ -99,7 +95,7 @@ static inline bool rt_try_exit(struct m *mp)
 	return likely(load_relaxed(&mp->attn) == 0);
 }
 
-/* mp: the current M (m_self, if the call may have parked). */
+/* mp is the current M: m_self, if the call may have parked. */
 static inline void rt_exit(struct m *mp)
 {
 	if (!rt_try_exit(mp))
@@ -110,6 +106,31 @@ static inline void rt_exit_free(struct m *mp)
 {
 	if (!rt_try_exit(mp))
 		rt_exit_free_slow(mp);
+}
+
+/* In user code: the calling goroutine. A plain thread gets one at its first call. */
+static inline struct g *rt_g(void)
+{
+	struct m *mp = m_self();
+
+	if (unlikely(!mp))
+		rt_exit(mp = rt_enter());
+	return mp->curg;
+}
+
+/* Around what is done under a lock alone. */
+static inline struct m *rt_enter_lock(struct lock *l)
+{
+	struct m *mp = rt_enter();
+
+	lock_acquire(l);
+	return mp;
+}
+
+static inline void rt_unlock_exit(struct m *mp, struct lock *l)
+{
+	lock_release(l);
+	rt_exit(mp);
 }
 
 #endif

@@ -10,32 +10,40 @@
  * Go keeps both in one queue in order, and walks a tree breadth first, with all
  * its leaves alive at once. docs/performance-notes.md has the comparison.
  *
- * A function that the runtime starts for an event, a timer or the end of a context, is
- * kept with the woken: such functions begin in the order of their events.
+ * A function that the runtime starts for an event, a timer or the end of a context, goes
+ * to the woken: such functions begin in the order of their events.
  *
- * A P picks: runnext, the newest started, the oldest woken. Newest first alone
- * would starve the old, so three times in FAIR_PERIOD_PICKS a pick looks in the
- * other direction: the global queue, the oldest woken, the oldest started, in
- * turn. An entry thus waits for at most FAIR_PERIOD_PICKS picks for each entry
- * before it in its own queue, or, among the started, OLDEST_STARTED_NS.
+ * A P picks: runnext, the newest started, the oldest woken. Newest first alone would
+ * starve the old ones, so three times in FAIR_PERIOD_PICKS a pick looks in the other
+ * direction: at the global queue, the oldest woken, the oldest started, in turn. A
+ * goroutine waits for at most FAIR_PERIOD_PICKS picks for each one before it in its own
+ * queue, or, among the started, OLDEST_STARTED_NS.
  *
- * The global queue loses its turn in two cases. Most of its goroutines have had their slice, and
- * each pick of one gives it another slice of up to SLICE_NS.
+ * Most goroutines of the global queue have had a slice, and each pick of one gives it
+ * another slice of up to SLICE_NS. So the global queue loses its turn in two cases:
  *
  *	- The P has taken one from the global queue since its last turn.
- *	- runnext is set, and a goroutine was stopped on this P less than a slice ago. The pair
- *	  that hands over by runnext has followed that goroutine, and its slice goes on. (Else
- *	  two goroutines that switch every microsecond would have 61 of them, and then a
- *	  goroutine that computes has ten thousand.) sysmon ends the pair's slice in time.
- *	  A goroutine that just came is not held up by this.
+ *	- runnext is set, and a goroutine was preempted on this P less than a slice ago.
+ *	  The pair that hands over by runnext has followed that goroutine, and its slice
+ *	  goes on. (Else two goroutines that switch every microsecond would have 61 of
+ *	  them, and then a goroutine that computes has ten thousand.) sysmon ends the
+ *	  pair's slice in time. A fresh goroutine in the global queue has its turn all the
+ *	  same.
  *
- * That is long where a pick is a slice: who wakes beside many that have not begun, and compute when
- * they do, was late by 0.12 seconds. So where a goroutine was stopped, for those who came meanwhile, the
- * next pick is the oldest woken, every other time (runq_stopped).
+ * A period is long where each pick runs for a slice, as with many started goroutines that
+ * compute. So after every second preemption the next pick is the oldest woken
+ * (runq_stopped).
  *
- * runnext is the goroutine that the running one just made ready. It runs next
- * and inherits the rest of the time slice, so that a pair that hands work to
- * and fro counts as one goroutine and does not starve the queue.
+ * runnext is the goroutine that the running one just made ready. It runs next and
+ * inherits the rest of the time slice. So a pair that hands work to and fro counts as one
+ * goroutine, and does not starve the queue.
+ *
+ * Goroutines that are woken together, by a close, a broadcast or timers, begin in order,
+ * however many there are (runq_put_in_order). Those for which the ring has no room go to
+ * the global queue, in an ordered batch. The P does not pick from that batch before the
+ * goroutines that were in its ring at that time have gone. The same holds for each share
+ * that the P moves from the batch to its ring. (A full ring that gives away its old half,
+ * as it does for a yield, would put the first behind the last.)
  *
  * The ring (woken): head and tail run freely, slot i lies at i % CAP.
  *	- tail is written by the owner only; slots [head, tail) are full.
@@ -45,13 +53,13 @@
  *
  * The deque
  *
- * Of those that were started: the owner pushes and takes at the tail, by plain stores; thieves take
- * from the head, and half of what there is. A CAS on an unshared line costs 2 ns, and who starts a
- * goroutine and takes it up again would pay it twice; thieves come every 10 us at most.
- * So it is thieves who pay. One first lays claim to the oldest k (a CAS on the word, which has
- * the head and the claim). Then it has all threads pass a barrier, and only then looks how far the
- * owner has come down meanwhile, and copies what is left of its claim. It is the thief's
- * if a second CAS finds the word as it was.
+ * It holds the started. The owner pushes and takes at the tail, by plain stores; thieves
+ * take half of it from the head. The owner starts and picks goroutines much more often
+ * than a thief steals, so the thief pays for the order between the two. It first lays
+ * claim to the oldest k, by a CAS on the word, which holds the head and the claim. Then a
+ * membarrier makes all threads pass a barrier. Only then does the thief read how far the
+ * owner has lowered the tail meanwhile, and copies what is left of its claim. What it
+ * copied is the thief's if a second CAS finds the word unchanged.
  *
  *	owner, taking slot t            thief
  *	tail = t                        word: claim to [head, head + k)
@@ -61,63 +69,76 @@
  *	 else the claim is voided        word: head moves up, no claim
  *	   by CAS, first                   by CAS
  *
- *	- The owner reads the word before the claim is there: then its store of tail came before
- *	  the barrier that its CPU passed, and the thief reads it, and leaves t alone.
- *	- It reads it after: it sees the claim. Who is first to change the word has t, and
- *	  both know who that is. The owner waits for nobody.
+ *	- The owner reads the word before the claim is there: then its store of tail came
+ *	  before the barrier that its CPU passed. The thief reads that tail, and leaves t
+ *	  alone.
+ *	- The owner reads the word after: it sees the claim. The first of the two to
+ *	  change the word has t, and the other's CAS fails. The owner waits for no thief.
  *	- tail is written by the owner only; slots [head, tail) are full, but for t while
  *	  the owner takes it.
- *	- A thief copies before its CAS; the owner never writes to a slot below
- *	  head + CAP, and takes none that is claimed, so what was copied is right if the CAS
- *	  succeeds. Each change of the word changes its 32-bit tag: one that was voided and laid anew
- *	  is another claim. (A thief would have to sleep through exactly 2^32 of them.)
- *	- A thief that finds another's claim leaves that alone, unless it has been there for as
- *	  long as only one would leave it who was stopped (steal.c).
+ *	- A thief copies before its CAS; the owner never writes to a slot below head +
+ *	  CAP, and takes none that is claimed, so what was copied is right if the CAS
+ *	  succeeds. Each change of the word changes its 32-bit tag, so a claim that was
+ *	  voided and laid anew is another claim. (A thief would have to sleep through
+ *	  exactly 2^32 changes.)
+ *	- A thief that finds another's claim leaves that alone, unless it is so old that
+ *	  its thief must have been stopped (steal.c).
  *
- * The last one is taken from the head, by CAS, so that while the head stands still
- * and there is something it is the same oldest one, but for rare races (steal.c). Without membarrier the owner has a fence
- * where it says "program order".
+ * The last goroutine is taken at the head, by CAS. So while the head stands still and the
+ * deque is not empty, its oldest goroutine is the same one, but for rare races (steal.c).
+ * Without membarrier the owner has a fence where it says "program order".
  *
- * Rejected: both ends in one word that everybody changes by CAS (see
- * docs/performance-notes.md). The usual work-stealing deque, where thieves take one at a time and need no claim:
- * each would be a barrier of its own.
+ * Rejected: both ends in one word that all change by CAS (docs/performance-notes.md). The
+ * usual work-stealing deque, where thieves take one at a time and need no claim: each
+ * goroutine would cost a barrier.
  *
- * With one P there are no thieves (an M that looks for work has a P), so the
- * owner's changes need no locked instruction at all. GOMAXPROCS changes only while the
- * world is stopped, and whoever owns a P afterwards got it under sched.lock, so
- * owner and thieves always agree on it.
+ * With one P there are no thieves (an M that looks for work has a P), so the owner's
+ * changes need no locked instruction. GOMAXPROCS changes only while the world is stopped,
+ * and an M that gets a P afterwards gets it under sched.lock, so owner and thieves agree
+ * on it.
  *
- * The global queue is a list under sched.lock; or rather three and two: of those that run
- * anywhere; of those that bring their own M (preempt.c), which must be found at
- * once when no other M is to be had; and of started ones, the old half of a P's
- * that was full. Turns keep them in one order. Started ones are taken when a P has
- * nothing else, or by the clock as from its own: were they taken in turn with the
- * woken, each would open another subtree, whose started ones fill the P's queue
- * again, and a tree that once overflowed would be walked breadth first from then
- * on (skynet: 40,000 stacks in use instead of 500). And two more lists, of both
- * kinds, for those for whom there is no P's queue although they just came: a plain
- * thread started or woke them, an M without a P found them in the poller, or they
- * are back from a blocking call. They go before the others, who have had their
- * slice, as a P's own queues do.
+ * The global queue
  *
- * What comes from a full queue comes together and stays so: an array of pointers (struct
- * gbatch) with one turn for all. Where goroutines overflow there are many, and each one's G
- * is in no cache, nor is the way to it in the TLB. To go from one to the next by a link is a
- * chain of such misses, 0.4 to 0.8 us each, with sched.lock held; of an array many can be
- * fetched at once. (If there is no memory for one, they are linked.)
+ * Five lists under sched.lock, kept in one order by turns:
+ *
+ *	usual		goroutines that run anywhere
+ *	bound		goroutines that bring their own M (preempt.c), which must be found
+ *			at once when no other M is free
+ *	started		the old half of a P's started when they were full
+ *	fresh		as usual and bound, but they just came and there was no P's queue
+ *	fresh_bound	for them: a plain thread started or woke them, an M without a P
+ *			found them in the poller, or they are back from a blocking call
+ *
+ * Fresh ones go before the others, which have had a slice, as they do in a P's own
+ * queues. Started ones are taken when a P has nothing else, or by the clock as from its
+ * own. Rejected: taking them in turn with the woken. Each would open another subtree,
+ * whose started ones fill the P's queue again; a tree that once overflowed would be
+ * walked breadth first.
+ *
+ * Goroutines that leave a full queue stay together: an array of pointers (struct gbatch)
+ * with one turn for all. They are many, and none of their Gs is in a cache. Walking them
+ * by links is a chain of cache and TLB misses with sched.lock held; those of an array can
+ * be fetched at once. Without memory for an array they are linked.
  */
-#include "runq.h"
+#include "sched/runq.h"
 
 #include <string.h>
 
-#include "debug.h"
-#include "linger.h"
-#include "mem.h"
-#include "os.h"
-#include "steal.h"
-#include "throw.h"
+#include "base/debug.h"
+#include "sched/check.h"
+#include "sched/linger.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/throw.h"
 
 #define CAP GORO_RUNQ_CAP
+
+/* How many fresh goroutines of the global queue may be picked in a row while others wait
+ * there. See whose_turn. */
+#define FRESH_ROW 16
+
+/* How far globq_take looks for a goroutine, since it holds sched.lock meanwhile. */
+#define GLOBQ_SEARCH_MAX 64
 _Static_assert(FAIR_PERIOD_PICKS <= UINT8_MAX, "runq: fair_rest");
 _Static_assert((CAP & (CAP - 1)) == 0 && CAP >= 2 && CAP <= 32768, "runq: a power of two");
 
@@ -134,8 +155,7 @@ static uint32_t half_of(uint32_t n)
 	return n - n / 2;
 }
 
-/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
- * Owner only: it knows its tail. */
+/* Owner only. Takes the oldest n in order; 0: half, rounded up. Returns how many. */
 static uint32_t deque_take_oldest(struct deque *d, struct g **out, uint32_t n)
 {
 	uint64_t w = load_acquire(&d->word);
@@ -171,7 +191,7 @@ __attribute__((noinline)) struct g *deque_pop_contended(struct deque *d, uint16_
 	}
 }
 
-/* Takes the older half, rounded up, in order. Thieves. */
+/* A thief takes the older half, rounded up, in order. Returns how many. */
 static uint32_t deque_steal(struct deque *d, struct g **out, uint64_t stale)
 {
 	uint64_t w = load_acquire(&d->word), mine;
@@ -195,13 +215,13 @@ static uint32_t deque_steal(struct deque *d, struct g **out, uint64_t stale)
 	return n;
 }
 
-/* Owner only: at least so many fit. */
+/* Owner only. At least this many fit. */
 static inline uint32_t deque_room(const struct deque *d)
 {
 	return CAP - deque_count(d);
 }
 
-/* (What out holds when nothing was taken is a failed try's: not to be used.) */
+/* Owner only. */
 static inline struct g *deque_pop_oldest(struct deque *d)
 {
 	struct g *gp;
@@ -211,7 +231,7 @@ static inline struct g *deque_pop_oldest(struct deque *d)
 
 /* ------------------------------------------------------------------- ring */
 
-/* Owner only: at least so many fit. */
+/* Owner only. At least this many fit. */
 static inline uint32_t ring_room(const struct ring *r)
 {
 	return CAP - (r->tail - load_acquire(&r->head));
@@ -219,24 +239,26 @@ static inline uint32_t ring_room(const struct ring *r)
 
 /* ----------------------------------------------------------- global queue */
 
-/* What a full queue gives away, and the one for whom there was no room. */
+/* Half of a full queue, and the goroutine that did not fit. */
 #define BATCH_MAX (CAP / 2 + 1)
 
 struct gbatch {
 	struct gbatch *next;
 	uint64_t seq;
-	uint32_t at, n;		/* those before at are gone */
+	uint32_t at, n;		/* g[at .. n) are left */
+	bool ordered;		/* follows the ring of the P that it came from */
 	struct g *g[BATCH_MAX];
 };
 
 static void count_queued(struct gqueue *q, size_t n)
 {
 	store_relaxed(&q->n, q->n + n);
-	store_relaxed(&sched.queued, sched.queued + (uint32_t)n);
+	store_relaxed(&globq.queued, globq.queued + (uint32_t)n);
 }
 
 static void list_put(struct gqueue *q, struct g *gp, uint64_t seq)
 {
+	check(load_relaxed(&gp->status) == G_RUNNABLE);
 	gp->queue_seq = seq;
 	gp->link = NULL;
 	if (q->tail)
@@ -247,7 +269,7 @@ static void list_put(struct gqueue *q, struct g *gp, uint64_t seq)
 	count_queued(q, 1);
 }
 
-/* The one after before; NULL: the first. */
+/* Takes the goroutine behind before; NULL: the first. */
 static struct g *list_take_after(struct gqueue *q, struct g *before)
 {
 	struct g **at = before ? &before->link : &q->head, *gp = *at;
@@ -260,7 +282,7 @@ static struct g *list_take_after(struct gqueue *q, struct g *before)
 	return gp;
 }
 
-/* The turn of the first; UINT64_MAX: there is none. */
+/* The turn of the first; UINT64_MAX: the list is empty. */
 static uint64_t list_turn(const struct gqueue *q)
 {
 	return q->head ? q->head->queue_seq : UINT64_MAX;
@@ -286,8 +308,8 @@ static struct g *batch_pop(struct gqueue *q)
 		q->batch = b->next;
 		if (!b->next)
 			q->last_batch = NULL;
-		b->next = sched.free_batches;
-		sched.free_batches = b;
+		b->next = globq.free_batches;
+		globq.free_batches = b;
 	}
 	return gp;
 }
@@ -300,23 +322,23 @@ static struct g *pop(struct gqueue *q)
 void globq_put(struct g *gp)
 {
 	check(lock_is_held(&sched.lock));
-	list_put(gp->locked_m ? &sched.bound : &sched.runq, gp, ++sched.queue_seq);
+	list_put(gp->locked_m ? &globq.bound : &globq.usual, gp, ++globq.queue_seq);
 }
 
 static struct gbatch *batch_make(void)
 {
-	struct gbatch *b = sched.free_batches;
+	struct gbatch *b = globq.free_batches;
 
 	if (!b)
 		return mem_alloc(sizeof *b);
-	sched.free_batches = b->next;
+	globq.free_batches = b->next;
 	return b;
 }
 
-/* One turn for all: they came together. At most BATCH_MAX. */
-static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n)
+/* One turn for all. At most BATCH_MAX. */
+static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n, bool ordered)
 {
-	uint64_t seq = ++sched.queue_seq;
+	uint64_t seq = ++globq.queue_seq;
 	struct gbatch *b = batch_make();
 
 	check(lock_is_held(&sched.lock) && n > 0 && n <= BATCH_MAX);
@@ -329,6 +351,7 @@ static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n)
 	b->seq = seq;
 	b->at = 0;
 	b->n = n;
+	b->ordered = ordered;
 	memcpy(b->g, gs, n * sizeof *gs);
 	if (q->last_batch)
 		q->last_batch->next = b;
@@ -338,45 +361,37 @@ static void globq_put_all(struct gqueue *q, struct g **gs, uint32_t n)
 	count_queued(q, n);
 }
 
+/* In the same batch as the last one, if nothing else has come since. */
+static void globq_put_in_order(struct g *gp)
+{
+	struct gbatch *b = globq.usual.last_batch;
+
+	check(lock_is_held(&sched.lock));
+	if (b && b->ordered && b->seq == globq.queue_seq && b->n < BATCH_MAX) {
+		b->g[b->n++] = gp;
+		count_queued(&globq.usual, 1);
+	} else {
+		globq_put_all(&globq.usual, &gp, 1, true);
+	}
+}
+
 void globq_put_fresh(struct g *gp)
 {
 	check(lock_is_held(&sched.lock));
-	list_put(gp->locked_m ? &sched.fresh_bound : &sched.fresh, gp, ++sched.queue_seq);
-}
-
-/* The first, or one among the first, as many as there are Ps, whose M is near (idle.c):
- * those would run at the same time. Nobody is passed over twice in a row. */
-static struct g *bound_pop(struct gqueue *q)
-{
-	struct g *before = NULL, *gp = q->head;
-	int cpu = os_cpu();
-
-	if (q != &sched.bound || sched.passed_over || sched.gomaxprocs == 1) {
-		sched.passed_over = false;
-		return pop(q);
-	}
-	for (int i = 0; gp && i < sched.gomaxprocs && i < NEAR_MAX; i++) {
-		if (load_relaxed(&gp->locked_m->cpu) == cpu) {
-			sched.passed_over = before;
-			return list_take_after(q, before);
-		}
-		before = gp;
-		gp = gp->link;
-	}
-	return pop(q);
+	list_put(gp->locked_m ? &globq.fresh_bound : &globq.fresh, gp, ++globq.queue_seq);
 }
 
 struct g *globq_take_bound(void)
 {
 	check(lock_is_held(&sched.lock));
-	if (sched.fresh_bound.head)
-		return pop(&sched.fresh_bound);
-	return sched.bound.head ? bound_pop(&sched.bound) : NULL;
+	if (globq.fresh_bound.head)
+		return pop(&globq.fresh_bound);
+	return globq.bound.head ? pop(&globq.bound) : NULL;
 }
 
 bool globq_take(struct g *gp)
 {
-	struct gqueue *q = &sched.bound;
+	struct gqueue *q = &globq.bound;
 	struct g *before = NULL, *at = q->head;
 
 	check(lock_is_held(&sched.lock));
@@ -390,7 +405,7 @@ bool globq_take(struct g *gp)
 	return true;
 }
 
-/* The one of n lists whose first has waited longest, or NULL. */
+/* The list among n whose first has waited longest; NULL: all are empty. */
 static struct gqueue *longest_waiting(struct gqueue *const *all, int n)
 {
 	struct gqueue *first = NULL;
@@ -401,35 +416,31 @@ static struct gqueue *longest_waiting(struct gqueue *const *all, int n)
 	return first;
 }
 
-static struct gqueue *whose_turn(bool started)
+static struct gqueue *whose_turn(bool usual, bool started)
 {
-	struct gqueue *const fresh[] = { &sched.fresh_bound, &sched.fresh };
-	struct gqueue *const others[] = { &sched.bound, &sched.runq, &sched.started };
-	struct gqueue *next = longest_waiting(others, 2 + started);
+	struct gqueue *all[5] = { &globq.fresh_bound, &globq.fresh, &globq.bound };
+	struct gqueue *next;
+	int n = 3;
 
-	if (globq_fresh() != 0 && (sched.fresh_row < FRESH_ROW || !next)) {
-		sched.fresh_row++;
-		return longest_waiting(fresh, 2);
+	if (usual)
+		all[n++] = &globq.usual;
+	if (started)
+		all[n++] = &globq.started;
+	next = longest_waiting(all + 2, n - 2);
+
+	if (debug.nofresh)
+		return longest_waiting(all, n);
+	if (globq_fresh() != 0 && (globq.fresh_row < FRESH_ROW || !next)) {
+		globq.fresh_row++;
+		return longest_waiting(all, 2);
 	}
-	sched.fresh_row = 0;
+	globq.fresh_row = 0;
 	return next;
 }
 
-struct g *globq_get_bound(void)
-{
-	uint32_t row = sched.fresh_row;
-	struct gqueue *q = whose_turn(true);
-
-	check(lock_is_held(&sched.lock));
-	if (q == &sched.bound || q == &sched.fresh_bound)
-		return bound_pop(q);
-	sched.fresh_row = row;
-	return NULL;
-}
-
-/* Off the list first: once pushed it may run, end and be reused. All of their Gs are on
- * their way before the first is looked at (with nothing in between: see wake_sleepers),
- * and then what they come back to. */
+/* Takes n off the list before the caller pushes any: a pushed one may run, end and be
+ * reused. Prefetches first all Gs, with nothing in between (see wake_sleepers), and then
+ * their stacks. */
 static void pop_many(struct gqueue *q, struct g **gs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -440,8 +451,8 @@ static void pop_many(struct gqueue *q, struct g **gs, uint32_t n)
 		g_fetch_stack(gs[i]);
 }
 
-/* Among whom the global queue is shared: Ps that there are no CPUs for come only if they are in
- * use. (With 64 of them on 2 CPUs who comes would get 8 of 500, and be back at once.) */
+/* The number of Ps that share the global queue. A P that there is no CPU for counts only
+ * while it is in use: else a P would take a tiny share, and be back at once. */
 static size_t sharers(void)
 {
 	int idle = load_relaxed(&sched.idle_p_n), unneeded = load_relaxed(&sched.unneeded_p);
@@ -449,39 +460,48 @@ static size_t sharers(void)
 	return (size_t)(sched.gomaxprocs - (idle < unneeded ? idle : unneeded));
 }
 
-/* The rest of a share goes where its kind waits, which is no longer than that of
- * the P that was full. */
+static bool next_is_ordered(const struct gqueue *q)
+{
+	return q->batch && q->batch->ordered && batch_turn(q) < list_turn(q);
+}
+
+/* The next of globq.usual follows some that pp has in its ring. (A distance beyond CAP
+ * means that the ring has passed ring_end long ago, and the positions have wrapped.)
+ * sched.lock held. */
+static bool ring_comes_first(const struct p *pp)
+{
+	uint32_t left = pp->fair.ring_end - load_relaxed(&pp->woken.head);
+
+	return next_is_ordered(&globq.usual) && left != 0 && left <= CAP;
+}
+
+/* The rest of a share goes to pp's queue of the same kind. */
 struct g *globq_get(struct p *pp, bool started)
 {
-	struct gqueue *q = whose_turn(started);
-	struct g *gp = !q ? NULL : q == &sched.bound ? bound_pop(q) : pop(q), *gs[CAP];
+	struct gqueue *q = whose_turn(!ring_comes_first(pp), started);
+	struct g *gp = q ? pop(q) : NULL, *gs[CAP];
 	uint32_t n = q ? (uint32_t)(q->n / sharers()) : 0, room = 0;
 
 	check(lock_is_held(&sched.lock));
-	if (q == &sched.runq || q == &sched.fresh)
+	if (q == &globq.usual || q == &globq.fresh)
 		room = ring_room(&pp->woken) / 2;
-	else if (q == &sched.started)
+	else if (q == &globq.started)
 		room = deque_room(&pp->started) / 2;
 	if (n > room)
 		n = room;
 	pop_many(q, gs, n);
 	for (uint32_t i = 0; i < n; i++) {
-		if (q != &sched.started)
+		if (q != &globq.started)
 			ring_push(&pp->woken, gs[i]);
 		else			/* the oldest is to run first */
 			deque_push(&pp->started, gs[n - 1 - i]);
 	}
+	if (n > 0 && q == &globq.usual)
+		pp->fair.ring_end = pp->woken.tail;
 	return gp;
 }
 
 /* ------------------------------------------------------------ a P's queues */
-
-static void put_global(struct gqueue *q, struct g **gs, uint32_t n)
-{
-	lock_acquire(&sched.lock);
-	globq_put_all(q, gs, n);
-	lock_release(&sched.lock);
-}
 
 /* The old half of a full queue goes to the global queue. */
 void runq_put_started_slow(struct p *pp, struct g *gp)
@@ -490,33 +510,54 @@ void runq_put_started_slow(struct p *pp, struct g *gp)
 		struct g *gs[CAP];
 		uint32_t n = deque_take_oldest(&pp->started, gs, 0);
 
-		if (n > 0)
-			put_global(&sched.started, gs, n);
+		if (n == 0)
+			continue;
+		lock_acquire(&sched.lock);
+		globq_put_all(&globq.started, gs, n, false);
+		lock_release(&sched.lock);
 	} while (!deque_push(&pp->started, gp));
 }
 
-/* .. and gp after it, where order matters. */
+/* As above, but gp follows the old half: the woken run in order. gp goes alone where the
+ * half comes before what waits there. */
 void runq_put_woken_slow(struct p *pp, struct g *gp)
 {
-	struct g *gs[CAP + 1];
-	uint32_t n = ring_take(&pp->woken, gs, 0);
+	lock_acquire(&sched.lock);
+	if (ring_comes_first(pp)) {
+		globq_put_in_order(gp);
+	} else {
+		struct g *gs[CAP + 1];
+		uint32_t n = ring_take(&pp->woken, gs, 0);
 
-	gs[n++] = gp;
-	put_global(&sched.runq, gs, n);
+		gs[n++] = gp;
+		globq_put_all(&globq.usual, gs, n, false);
+	}
+	lock_release(&sched.lock);
 }
 
-/* The frames from who called one of ours down to the switch, about. */
+/* The goroutines that wait there already keep their turn: a P whose ring is always full
+ * would put it off for ever. */
+void runq_put_in_order_slow(struct p *pp, struct g *gp)
+{
+	lock_acquire(&sched.lock);
+	if (globq.usual.n == 0)
+		pp->fair.ring_end = pp->woken.tail;
+	globq_put_in_order(gp);
+	lock_release(&sched.lock);
+}
+
+/* About the frames from the program's call of goro down to the switch. */
 #define PREFETCH_BYTES 512
 
-/* A thief may have taken it: what is read of it then is of no use, and does no harm. */
+/* A thief may have taken gp: what is read then is of no use, and does no harm. */
 TOOL_UNORDERED static const char *stack_of(const struct g *gp)
 {
 	return load_relaxed(&gp->context.sp);
 }
 
-/* Somewhat ahead, since each is a miss of the TLB as well: first the G of one, for its switch,
- * its next wait and its end, and when that has come, its frames, and those it will make. (To
- * fetch all of many at once does not do: what is too much for a CPU it forgets.) */
+/* How far ahead to fetch: each is a miss of the TLB as well. First the G, for its switch,
+ * its next wait and its end; when that is there, its frames, and those that it will make.
+ * Rejected: fetching all at once. A CPU drops prefetches that are too many. */
 #define NEXT_G       4
 #define NEXT_FRAMES  2
 #define FRAMES_BELOW (2 * CACHE_LINE)
@@ -555,8 +596,8 @@ void runq_prefetch(const struct p *pp)
 		__builtin_prefetch(sp + i, 1);
 }
 
-/* Running the oldest started goroutine opens another subtree beside the one that
- * is being walked, so that is done by the clock and not by the count. */
+/* Running the oldest started goroutine opens another subtree beside the one that is being
+ * walked, so the clock decides when, not the number of picks. */
 static bool old_enough(int64_t *last)
 {
 	int64_t now = load_relaxed(&sched.coarse_now);
@@ -567,28 +608,17 @@ static bool old_enough(int64_t *last)
 	return true;
 }
 
-/* What was stolen goes back: to the global queue, from where the others take it while
- * this P's M pauses. */
-static void fold(struct p *pp)
-{
-	pp->fair_in = FAIR_PERIOD_PICKS;
-	pp->folds = true;
-	lock_acquire(&sched.lock);
-	runq_drain(pp);
-	lock_release(&sched.lock);
-}
-
 void runq_stopped(struct p *pp)
 {
 	pp->stopped_at = load_relaxed(&sched.coarse_now);
-	if (pp->stops++ % 2 != 0 || pp->fair_in == 1)
+	if (pp->fair.stops++ % 2 != 0 || pp->fair.in == 1)
 		return;
-	pp->fair_rest = (uint8_t)(pp->fair_in - 1);
-	pp->fair_in = 1;
+	pp->fair.rest = (uint8_t)(pp->fair.in - 1);
+	pp->fair.in = 1;
 }
 
-/* Those who wait in the global queue were stopped, and the next here would go on with the
- * slice of those who followed them. */
+/* Whether the pair that hands over by runnext is still in its slice, and all goroutines
+ * of the global queue have had theirs: see "Order of spawns". */
 static bool slice_goes_on(const struct p *pp)
 {
 	return load_relaxed(&pp->runnext) && globq_fresh() == 0 &&
@@ -600,31 +630,27 @@ struct g *runq_get_fair(struct p *pp)
 	struct g *gp = NULL;
 	bool served;
 
-	if (pp->fair_rest != 0) {
-		pp->fair_in = pp->fair_rest;
-		pp->fair_rest = 0;
+	if (pp->fair.rest != 0) {
+		pp->fair.in = pp->fair.rest;
+		pp->fair.rest = 0;
 		return ring_pop(&pp->woken);
 	}
-	if (pp->trial.from && steal_failed(pp, os_now())) {
-		fold(pp);
-		return NULL;
-	}
-	pp->fair_in = FAIR_PERIOD_PICKS / 3 + (pp->fair_turn % 3 == 0);
-	switch (pp->fair_turn++ % 3) {
+	pp->fair.in = FAIR_PERIOD_PICKS / 3 + (pp->fair.turn % 3 == 0);
+	switch (pp->fair.turn++ % 3) {
 	case 0:
-		served = pp->global_served;
-		pp->global_served = false;
+		served = pp->fair.global_served;
+		pp->fair.global_served = false;
 		if (served || globq_length() == 0 || slice_goes_on(pp))
 			break;
 		lock_acquire(&sched.lock);
-		gp = globq_get(pp, old_enough(&pp->global_at));
+		gp = globq_get(pp, old_enough(&pp->fair.global_at));
 		lock_release(&sched.lock);
 		break;
 	case 1:
 		gp = ring_pop(&pp->woken);
 		break;
 	case 2:
-		gp = old_enough(&pp->oldest_at) ? deque_pop_oldest(&pp->started) : NULL;
+		gp = old_enough(&pp->fair.oldest_at) ? deque_pop_oldest(&pp->started) : NULL;
 		break;
 	}
 	return gp;
@@ -636,20 +662,21 @@ void runq_drain(struct p *pp)
 	struct g *next = exchange_acqrel(&pp->runnext, NULL);
 	uint32_t n;
 
+	check(lock_is_held(&sched.lock));
 	if (next)
 		globq_put(next);
 	while ((n = ring_take(&pp->woken, gs, BATCH_MAX)))
-		globq_put_all(&sched.runq, gs, n);
+		globq_put_all(&globq.usual, gs, n, false);
 	while ((n = deque_take_oldest(&pp->started, gs, BATCH_MAX)))
-		globq_put_all(&sched.started, gs, n);
+		globq_put_all(&globq.started, gs, n, false);
+	check(runq_empty(pp));
 }
 
 /*
- * A goroutine moves from one of these places to another only within its P: from
- * runnext to woken, by the owner. If we read woken first and runnext second, a
- * goroutine that is kicked from runnext in between could be missed in both. So
- * runnext is read again after: if nothing was there then either, and the tail
- * has not moved, there was a moment at which all were empty.
+ * A goroutine moves between these places in one way only: the owner moves it from runnext
+ * to woken. A look at woken and then at runnext could miss it in both. So the tail of
+ * woken is read again at the end: if it has not moved, there was a moment at which all
+ * were empty.
  */
 bool runq_empty(const struct p *pp)
 {
@@ -700,19 +727,22 @@ static struct g *steal_next(struct p *from)
 	return gp && cas_acqrel(&from->runnext, &gp, NULL) ? gp : NULL;
 }
 
-/* The first is run; the rest go to our own queue of the same kind, which has
- * room: we steal only when it is empty, and at most half of a full one. */
+/* The first is run. The rest go to pp's queue of the same kind, which has room: a thief
+ * steals only when its queues are empty, and at most half of a full one. */
 struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
                      uint64_t stale)
 {
 	struct g *gs[CAP];
 	uint32_t n = started ? deque_steal(&from->started, gs, stale) : 0;
 
+	check(pp != from);
+	check(n <= 1 + deque_room(&pp->started));
 	if (n > 0) {
 		for (uint32_t i = 1; i < n; i++)
 			runq_put_started(pp, gs[i]);
 	} else if (woken) {
 		n = ring_take(&from->woken, gs, 0);
+		check(n <= 1 + ring_room(&pp->woken));
 		for (uint32_t i = 1; i < n; i++)
 			runq_put_woken(pp, gs[i]);
 	}
@@ -725,37 +755,114 @@ struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, boo
 	return gs[0];
 }
 
-static unsigned gcd(unsigned a, unsigned b)
-{
-	while (b) {
-		unsigned t = a % b;
-
-		a = b;
-		b = t;
-	}
-	return a;
-}
-
-struct steal_order steal_order_start(unsigned n, uint64_t random)
-{
-	unsigned at = (unsigned)(random >> 32) % n;
-	unsigned stride = (unsigned)random % n + 1;
-
-	/* 1 has no divisor in common with any n, so this ends. */
-	while (gcd(stride, n) != 1)
-		stride = stride % n + 1;
-	return (struct steal_order){ .left = n, .at = at, .stride = stride % n, .n = n };
-}
+/* ------------------------------------------------------------------ checks */
 
 #if GORO_CHECKS
-void runq_check(const struct p *pp)
-{
-	uint16_t h = d_head(load_acquire(&pp->started.word));
-	uint32_t woken = load_acquire(&pp->woken.head);
 
-	check((uint16_t)(pp->started.tail - h) <= CAP);
-	check(load_acquire(&pp->woken.tail) - woken <= CAP);
-	for (; h != (uint16_t)pp->started.tail; h++)
-		check(pp->started.slot[h % CAP] != NULL);
+/* A queue's goroutine is runnable, unless a thief has it by now (stolen). */
+#define CHECK_QUEUED(gp, stolen)                                                     \
+	do {                                                                         \
+		/* acquire: read before stolen is evaluated */                       \
+		bool runnable = (gp) && load_acquire(&(gp)->status) == G_RUNNABLE;   \
+		check(runnable || (stolen));                                         \
+	} while (0)
+
+static uint32_t deque_check(const struct deque *d)
+{
+	uint64_t w = load_acquire(&d->word);
+	uint16_t n = (uint16_t)(d->tail - d_head(w));
+
+	check(n <= CAP && d->tail <= UINT16_MAX);
+	check(d_claim(w) <= half_of(CAP));
+	for (uint16_t i = d_head(w); i != (uint16_t)d->tail; i++) {
+		const struct g *gp = load_relaxed(&d->slot[i % CAP]);
+
+		CHECK_QUEUED(gp, (int16_t)(d_head(load_acquire(&d->word)) - i) > 0);
+	}
+	return n;
 }
+
+static uint32_t ring_check(const struct ring *r)
+{
+	uint32_t head = load_acquire(&r->head);
+
+	check(r->tail - head <= CAP);
+	for (uint32_t i = head; i != r->tail; i++) {
+		const struct g *gp = load_relaxed(&r->slot[i % CAP]);
+
+		CHECK_QUEUED(gp, (int32_t)(load_acquire(&r->head) - i) > 0);
+	}
+	return r->tail - head;
+}
+
+size_t runq_check(const struct p *pp)
+{
+	const struct g *next = load_acquire(&pp->runnext);
+
+	if (next)	/* only the owner sets it */
+		CHECK_QUEUED(next, load_acquire(&pp->runnext) != next);
+	check(pp->fair.in >= 1 && pp->fair.in <= FAIR_PERIOD_PICKS);
+	check(pp->fair.rest < FAIR_PERIOD_PICKS);
+	return 1 + deque_check(&pp->started) + ring_check(&pp->woken);
+}
+
+/* Of a long list the beginning is looked at. */
+#define CHECK_LIST_MAX 1000
+
+/* Goroutines that came one by one; *whole: all were looked at. */
+static size_t list_check(const struct gqueue *q, bool bound, bool *whole)
+{
+	const struct g *last = NULL, *gp = q->head;
+	size_t n = 0;
+
+	for (; gp && n < CHECK_LIST_MAX; last = gp, gp = gp->link, n++) {
+		check(load_relaxed(&gp->status) == G_RUNNABLE);
+		check(!bound || gp->locked_m);
+		check(!last || last->queue_seq <= gp->queue_seq);
+		check(gp->queue_seq <= globq.queue_seq);
+	}
+	*whole = !gp;
+	check(gp || q->tail == last);
+	return n;
+}
+
+/* Goroutines that came together. */
+static size_t batches_check(const struct gqueue *q, bool *whole)
+{
+	const struct gbatch *last = NULL, *b = q->batch;
+	size_t n = 0;
+
+	for (; b && n < CHECK_LIST_MAX; last = b, b = b->next) {
+		check(b->at < b->n && b->n <= BATCH_MAX);
+		check(!last || last->seq < b->seq);
+		for (uint32_t i = b->at; i < b->n; i++, n++)
+			check(load_relaxed(&b->g[i]->status) == G_RUNNABLE);
+	}
+	*whole = !b;
+	check(b || q->last_batch == last);
+	return n;
+}
+
+static size_t gqueue_check(const struct gqueue *q, bool bound)
+{
+	bool list, batches;
+	size_t n = list_check(q, bound, &list) + batches_check(q, &batches);
+
+	check(list && batches ? n == q->n : n < q->n);
+	check(!bound || !q->batch);
+	return n;
+}
+
+size_t globq_check(void)
+{
+	size_t sum = globq.usual.n + globq.bound.n + globq.started.n + globq.fresh.n +
+	             globq.fresh_bound.n;
+
+	check(lock_is_held(&sched.lock));
+	check(sum == globq.queued);
+	return gqueue_check(&globq.usual, false) + gqueue_check(&globq.bound, true) +
+	       gqueue_check(&globq.started, false) + gqueue_check(&globq.fresh, false) +
+	       gqueue_check(&globq.fresh_bound, true);
+}
+
 #endif

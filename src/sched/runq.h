@@ -4,76 +4,84 @@
 #ifndef GORO_RUNQ_H
 #define GORO_RUNQ_H
 
-#include "os.h"
-#include "types.h"
+#include "base/os.h"
+#include "sched/types.h"
 
-/* Owner of the P only (the M that has it, or who holds a stopped P). */
-/* Moves everything to the global queue. sched.lock held. */
+/* Every FAIR_PERIOD_PICKS picks a P looks once where its usual order looks last: at the
+ * global queue, at the oldest woken and at the oldest started goroutine. 61 as in Go:
+ * prime, so that it does not beat with the program's own periods. */
+#define FAIR_PERIOD_PICKS 61
+/* A P picks the oldest started goroutine at most this often, since each such pick opens
+ * another subtree of what the program spawns (docs/performance-notes.md, skynet). */
+#define OLDEST_STARTED_NS 5000000
+
+/* Moves all goroutines of pp to the global queue. Owner of pp only, or the stopper of the
+ * world; sched.lock held. */
 void runq_drain(struct p *pp);
 
-/* The caller is about to park, and one of the woken runs next, probably for as long as a few
- * system calls take: what the one after it needs to go on is brought into the cache. */
+/* Owner only. The caller is about to park, and the oldest woken runs next, probably for a
+ * few system calls: prefetches the stack of the one after it. */
 void runq_prefetch(const struct p *pp);
 
-/* The caller has just come back from a long wait, and those who run next probably have, too:
- * what they need is brought into the cache while it runs. */
+/* Owner only. The caller has just woken from a long wait, and so have probably those
+ * behind it: prefetches what they need. */
 void runq_fetch_next(const struct p *pp);
 
-/* Any thread. May say "not empty" of a queue that was just emptied, never the
- * other way about. */
+/* Any thread. May say "not empty" of a queue that was just emptied, but never "empty" of
+ * a queue that is not. */
 bool runq_empty(const struct p *pp);
 size_t runq_length(const struct p *pp);
 
-/* What is in a P's queues, as far as another can see. */
+/* What another thread sees of a P's queues. */
 struct runq_look {
 	uint32_t started, woken;		/* how many */
-	uint32_t started_head, woken_head;	/* the oldest's position: another one's is another */
-	uint64_t claim;				/* of a thief to some of the started; 0: none */
+	uint32_t started_head, woken_head;	/* of the oldest; running freely */
+	uint64_t claim;				/* a thief's claim to some of started; 0:
+						 * none */
 	const struct g *next;
 	uint64_t switches;
 };
 struct runq_look runq_look(const struct p *pp);
 
-/* Takes half of from's goroutines for pp (owner of pp only), one of which is
- * returned to run: of those kinds that are asked for, the first that there are. Of the
- * started, if no other thief has a claim to them but this one (0: none), which is void. */
+/* Owner of pp only. Takes half of from's goroutines of one kind for pp: of the first kind
+ * that is asked for and not empty. Returns one to run. started are left alone while
+ * another thief has a claim to them, except if the claim is stale, which is void then (0:
+ * none). */
 struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
                      uint64_t stale);
 
-/* The goroutine that ran was stopped: see "Order of spawns". Owner only. */
+/* Owner only. The running goroutine was preempted: see "Order of spawns". */
 void runq_stopped(struct p *pp);
 
 /* The global queue. sched.lock held. */
 void globq_put(struct g *gp);
-void globq_put_fresh(struct g *gp);	/* before those that have had their slice */
-/* The first that brings its own M. */
+void globq_put_fresh(struct g *gp);	/* before the goroutines that have had a slice */
+/* Takes the first goroutine that brings its own M, even out of turn. */
 struct g *globq_take_bound(void);
-/* The next to run, if that brings its own M. */
-struct g *globq_get_bound(void);
-/* This one, out of turn, if it is there and brings its own M. */
+/* Takes gp out of turn. False: it is not among the first that bring their own M. */
 bool globq_take(struct g *gp);
-/* One to run, and a fair share of the rest into pp's queue. started: also those
- * that overflowed from somewhere before they ran. */
+/* Takes one goroutine to run, and moves a fair share of the rest into pp's queue.
+ * started: also goroutines that overflowed from a P's queue before they ran. */
 struct g *globq_get(struct p *pp, bool started);
 
 static inline size_t globq_fresh(void)
 {
-	return load_relaxed(&sched.fresh.n) + load_relaxed(&sched.fresh_bound.n);
+	return load_relaxed(&globq.fresh.n) + load_relaxed(&globq.fresh_bound.n);
 }
 
-/* There is one that brings its own M. */
+/* Whether a goroutine that brings its own M is there. */
 static inline bool globq_has_bound(void)
 {
-	return load_relaxed(&sched.bound.n) + load_relaxed(&sched.fresh_bound.n) != 0;
+	return load_relaxed(&globq.bound.n) + load_relaxed(&globq.fresh_bound.n) != 0;
 }
 
 static inline size_t globq_length(void)
 {
-	return load_relaxed(&sched.queued);
+	return load_relaxed(&globq.queued);
 }
 
-/* Fetches what gp comes back to when it runs; or something else, if it is not at rest. */
-#define WAKE_LINES 3		/* of its stack, that it needs to get back to its caller */
+/* Prefetches what gp returns to. Of no use, but harmless, if gp is not at rest. */
+#define WAKE_LINES 3		/* of stack, to return to its caller */
 static inline void g_fetch_stack(const struct g *gp)
 {
 	const char *sp = (const char *)load_relaxed(&gp->context.sp);
@@ -82,33 +90,17 @@ static inline void g_fetch_stack(const struct g *gp)
 		__builtin_prefetch(sp + line * CACHE_LINE);
 }
 
-/* Visits 0..n-1 once each, from a random start, by a random stride that has no
- * divisor in common with n. */
-struct steal_order {
-	unsigned left, at, stride, n;
-};
-struct steal_order steal_order_start(unsigned n, uint64_t random);
-static inline bool steal_order_done(const struct steal_order *o)
-{
-	return o->left == 0;
-}
-static inline void steal_order_next(struct steal_order *o)
-{
-	o->left--;
-	o->at = (o->at + o->stride) % o->n;
-}
-
 /* ------------------------------------------- the owner's side, inlined
  *
- * A switch is for the most part this. The protocols are explained in runq.c. */
+ * Most of a switch. The protocols are explained in runq.c. */
 
-/* No other P: nobody to race with. */
+/* One P: there are no thieves. */
 static inline bool runq_alone(void)
 {
 	return load_relaxed(&sched.gomaxprocs) == 1;
 }
 
-/* The owner's change of the word from *w; false: somebody changed it, *w anew. */
+/* The owner changes the word from *w. False: a thief changed it; *w is the new word. */
 static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
 {
 	if (runq_alone()) {
@@ -120,14 +112,14 @@ static inline bool deque_change(struct deque *d, uint64_t *w, uint64_t to)
 
 static inline uint16_t d_head(uint64_t w) { return (uint16_t)w; }
 static inline uint16_t d_claim(uint64_t w) { return (uint16_t)(w >> 16); }
-/* The one that comes after w: the tag is another. */
+/* A new word, whose tag differs from that of w. */
 static inline uint64_t d_next(uint64_t w, uint16_t claim, uint16_t head)
 {
 	return ((w >> 32) + 1) << 32 | (uint64_t)claim << 16 | head;
 }
 
-/* What there is, as the owner knows it; as others see it, it may be a little more or less
- * than what there ever was. */
+/* Goroutines in the deque. Exact for the owner; other threads may see a few too many or
+ * too few. */
 static inline uint16_t deque_count(const struct deque *d)
 {
 	/* acquire: the head first, and a tail that is no older; pairs with cas_acqrel in
@@ -148,12 +140,12 @@ static inline bool deque_push(struct deque *d, struct g *gp)
 	if ((uint16_t)(t - h) == GORO_RUNQ_CAP)
 		return false;
 	store_relaxed(&d->slot[t % GORO_RUNQ_CAP], gp);
-	/* release: publishes the slot and the G; pairs with load_acquire in deque_steal */
+	/* release: the slot and the G; pairs with load_acquire in deque_steal */
 	store_release(&d->tail, (uint16_t)(t + 1));
 	return true;
 }
 
-/* The tail is t, one less than it was, and t is in a thief's claim, or gone. */
+/* The owner has lowered the tail to t, and slot t is in a thief's claim, or stolen. */
 struct g *deque_pop_contended(struct deque *d, uint16_t t);
 
 /* Owner only. */
@@ -162,7 +154,7 @@ static inline __attribute__((always_inline)) struct g *deque_pop_newest(struct d
 	uint64_t w = load_relaxed(&d->word);
 	uint16_t t = (uint16_t)(d->tail - 1);
 
-	while (d_head(w) == t)	/* the last: taken from that end */
+	while (d_head(w) == t)	/* the last one is taken at the head */
 		if (deque_change(d, &w, d_next(w, 0, (uint16_t)(t + 1))))
 			return load_relaxed(&d->slot[t % GORO_RUNQ_CAP]);
 	if (d_head(w) == (uint16_t)(t + 1))
@@ -174,7 +166,7 @@ static inline __attribute__((always_inline)) struct g *deque_pop_newest(struct d
 	else
 		fence_seqcst();
 	w = load_relaxed(&d->word);
-	/* Not in a claim, nor gone: that would be a large number. */
+	/* Neither claimed nor stolen, which would wrap to a large number. */
 	if (__builtin_expect((uint16_t)(t - d_head(w) - d_claim(w)) < GORO_RUNQ_CAP, 1))
 		return load_relaxed(&d->slot[t % GORO_RUNQ_CAP]);
 	return deque_pop_contended(d, t);
@@ -183,8 +175,7 @@ static inline __attribute__((always_inline)) struct g *deque_pop_newest(struct d
 /* Owner only. False: full. */
 static inline bool ring_push(struct ring *r, struct g *gp)
 {
-	/* acquire: consumers are done with the slot; pairs with cas_acqrel in
-	 * ring_take */
+	/* acquire: the slot is free; pairs with cas_acqrel in ring_take */
 	uint32_t h = load_acquire(&r->head);
 	uint32_t t = r->tail;
 
@@ -196,8 +187,7 @@ static inline bool ring_push(struct ring *r, struct g *gp)
 	return true;
 }
 
-/* Takes the oldest n (n 0: half, rounded up; n > what is there: all) in order.
- * Anybody. */
+/* Any thread. Takes the oldest n in order; 0: half, rounded up. Returns how many. */
 static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
 {
 	for (;;) {
@@ -209,7 +199,7 @@ static inline uint32_t ring_take(struct ring *r, struct g **out, uint32_t n)
 
 		if (count == 0)
 			return 0;
-		if (count > GORO_RUNQ_CAP)	/* head and tail are from different moments */
+		if (count > GORO_RUNQ_CAP)	/* from different moments */
 			continue;
 		if (take > count)
 			take = count;
@@ -236,25 +226,36 @@ static inline struct g *ring_pop(struct ring *r)
 	return ring_take(r, &gp, 1) ? gp : NULL;
 }
 
-/* The queue is full: half of it goes to the global queue, and gp after it. */
+/* The queue is full: half of it goes to the global queue; a woken gp goes behind it. */
 void runq_put_woken_slow(struct p *pp, struct g *gp);
+void runq_put_in_order_slow(struct p *pp, struct g *gp);	/* gp alone does */
 void runq_put_started_slow(struct p *pp, struct g *gp);
-/* A pick against the usual order. NULL: nothing there, pick as usual. */
+/* A pick against the usual order. NULL: nothing is there, pick as usual. */
 struct g *runq_get_fair(struct p *pp);
 
 static inline void runq_put_started(struct p *pp, struct g *gp)
 {
+	check(load_relaxed(&gp->status) == G_RUNNABLE);
 	if (!deque_push(&pp->started, gp))
 		runq_put_started_slow(pp, gp);
 }
 
 static inline void runq_put_woken(struct p *pp, struct g *gp)
 {
+	check(load_relaxed(&gp->status) == G_RUNNABLE);
 	if (!ring_push(&pp->woken, gp))
 		runq_put_woken_slow(pp, gp);
 }
 
-/* The owner's change of runnext; what was there. */
+/* gp begins after all that were put so before it. */
+static inline void runq_put_in_order(struct p *pp, struct g *gp)
+{
+	check(load_relaxed(&gp->status) == G_RUNNABLE);
+	if (!ring_push(&pp->woken, gp))
+		runq_put_in_order_slow(pp, gp);
+}
+
+/* The owner sets runnext. Returns the old one. */
 static inline __attribute__((always_inline)) struct g *swap_next(struct p *pp, struct g *gp)
 {
 	if (runq_alone()) {
@@ -268,12 +269,13 @@ static inline __attribute__((always_inline)) struct g *swap_next(struct p *pp, s
 	return exchange_acqrel(&pp->runnext, gp);
 }
 
-/* gp runs next; the last next is woken. */
+/* gp becomes runnext; the old runnext goes to woken. */
 static inline void runq_put_next(struct p *pp, struct g *gp)
 {
 	struct g *old = load_relaxed(&pp->runnext);
 
-	if (!old) {		/* and nobody but the owner fills it */
+	check(gp != old && load_relaxed(&gp->status) == G_RUNNABLE);
+	if (!old) {		/* only the owner fills it */
 		/* release: the G; pairs with cas_acqrel in steal_next */
 		store_release(&pp->runnext, gp);
 		return;
@@ -283,13 +285,13 @@ static inline void runq_put_next(struct p *pp, struct g *gp)
 		runq_put_woken(pp, old);
 }
 
-/* It is time to look in the other direction first. Once for each pick. */
+/* Whether this pick is the fair one. Called once for each pick. */
 static inline bool runq_fair_turn(struct p *pp)
 {
-	return __builtin_expect(--pp->fair_in == 0, 0);
+	return __builtin_expect(--pp->fair.in == 0, 0);
 }
 
-/* The next to run; *inherit: it goes on with the slice of the one before. */
+/* The next to run. *inherit: it goes on with the slice of the one before. */
 static inline __attribute__((always_inline)) struct g *runq_get_usual(struct p *pp, bool *inherit)
 {
 	struct g *gp;
@@ -313,24 +315,11 @@ static inline __attribute__((always_inline)) struct g *runq_get(struct p *pp, bo
 	return runq_get_usual(pp, inherit);
 }
 
-/* Nothing that would run before the woken. Owner only. */
-static inline bool runq_only_woken(const struct p *pp)
-{
-	return !load_relaxed(&pp->runnext) &&
-	       d_head(load_relaxed(&pp->started.word)) == (uint16_t)pp->started.tail;
-}
-
-/* Nothing but the next. Owner only. */
+/* Owner only. Whether runnext is the only goroutine in the queues. */
 static inline bool runq_only_next(const struct p *pp)
 {
 	return load_relaxed(&pp->runnext) && load_relaxed(&pp->woken.head) == pp->woken.tail &&
 	       d_head(load_relaxed(&pp->started.word)) == (uint16_t)pp->started.tail;
 }
-
-#if GORO_CHECKS
-void runq_check(const struct p *pp);
-#else
-static inline void runq_check(const struct p *pp) { (void)pp; }
-#endif
 
 #endif

@@ -1,21 +1,43 @@
 /*
- * runtime.h - the runtime's insides, as the runtime's files see each other.
+ * runtime.h - what the files of sched offer each other and the rooms above.
  */
 #ifndef GORO_RUNTIME_H
 #define GORO_RUNTIME_H
 
-#include "os.h"
-#include "rt.h"
-#include "types.h"
+#include "base/os.h"
+#include "base/print.h"
+#include "sched/rt.h"
+#include "sched/types.h"
+
+/* ---- the monitor: sysmon, of the room preempt, which fills this in */
+
+extern struct monitor {
+	/* Wakes the monitor. monitor.asleep is set, sched.lock held. */
+	void (*wake)(void);
+	/* As wake, unless the monitor is about to wake by itself. */
+	void (*rouse)(void);
+	/* The monitor is to look at the timers. */
+	void (*poke)(void);
+	/* The keeper no longer watches the timers: the monitor does from now on. */
+	void (*watch_timers)(void);
+	/* A goroutine came from outside: if no P is free, the monitor is to look soon. */
+	void (*somebody_waits)(void);
+
+	bool asleep;		/* until a P is taken from the idle list; sched.lock */
+	bool brisk;		/* the Ps are quick: see p_for_events; atomic */
+	int64_t looks_at;	/* when the monitor will look at the Ps; to use little CPU
+				 * time it may rest beyond sched.sysmon_until; atomic */
+} monitor;
 
 /* ---- sched.c: who runs, and the switch */
 
-/* The running goroutine leaves its M, which goes on with another; after(mp, gp)
- * runs once gp's stack is at rest and is what publishes it. Returns when gp runs
- * again: the M it is then on. */
+/* The running goroutine leaves its M, which goes on with another one. after(mp, gp) runs
+ * once gp's stack is at rest, and publishes gp. Returns when gp runs again: the M that it
+ * is on then. */
 struct m *sched_leave(struct m *mp, void (*after)(struct m *mp, struct g *gp), void *arg);
 /* Parks the running goroutine, whose waiter is in a queue that l guards; l is released
- * once its stack is at rest. Leaves the runtime when it runs again: true if a value came. */
+ * once its stack is at rest. Leaves the runtime when it runs again: true if a value
+ * came. */
 bool sched_await(struct m *mp, struct lock *l, enum wait_reason why);
 /* As sched_leave, for good. */
 _Noreturn void sched_exit(struct m *mp);
@@ -24,11 +46,9 @@ void sched_arrive(struct m *mp);
 /* The scheduler loop of an M's thread; returns when the thread is to end. */
 void sched_loop(struct m *mp);
 
-struct m *sched_yield_local(struct m *mp);	/* behind all that wait here */
-struct m *sched_yield_global(struct m *mp);	/* behind all */
-struct m *sched_go_second(struct m *mp);	/* behind the one that is next here */
-/* An M that looks for work counts as spinning, for which nobody is woken. True: it does
- * now, and did not, nor did any other. */
+struct m *sched_yield_local(struct m *mp);	/* behind all that wait on this P */
+struct m *sched_yield_global(struct m *mp);	/* behind all, in the global queue */
+/* True: no M was spinning, and mp is now. While one spins, no M is woken for new work. */
 static inline bool spinning_begin_alone(struct m *mp)
 {
 	int none = 0;
@@ -38,8 +58,8 @@ static inline bool spinning_begin_alone(struct m *mp)
 	mp->spinning = true;
 	return true;
 }
-/* No longer, because there is work: lets another one look on, if there is more. It may
- * have been queued by one who woke nobody because we were looking. */
+/* mp has found work and stops spinning. Wakes another M if there is more work: its waker
+ * woke nobody while mp was spinning. */
 void spinning_end(struct m *mp);
 /* An M without a P gets one, or its goroutine gets in line for one. */
 struct m *sched_regain(struct m *mp);
@@ -52,7 +72,10 @@ bool border_gives_way(struct m *mp, uint32_t attn);
 /* ---- foreign.c: plain threads */
 
 struct m *foreign_attach(size_t own_bytes);	/* see m_attach_thread */
-struct m *foreign_enter_early(void);	/* rt_enter without need of the runtime's threads */
+struct m *foreign_enter_early(void);	/* rt_enter before runtime_threads */
+/* rt_enter of a caller of goro_run, which waits for its goroutine: a plain thread that
+ * does nothing else is not one of those that alone.h is about. */
+struct m *foreign_enter_again(void);
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
 void foreign_ready(struct g *gp);
 
@@ -61,14 +84,15 @@ void foreign_ready(struct g *gp);
 /* gp, which runs, is about to wait. */
 static inline void park_begin(struct g *gp, enum wait_reason why)
 {
+	check(gp->status == G_RUNNING && why != WAIT_NONE);
 	gp->wait_reason = (uint8_t)why;
 	gp->wait_since = load_relaxed(&sched.coarse_now);
 	store_relaxed(&gp->status, G_WAITING);
 }
 
-/* Parks the running goroutine. commit runs when its stack is at rest: after it
- * (and not before) g_ready may be called for it. The M it is on afterwards. Inline: a frame
- * less on the stack of whoever waits, which is a cache line less to come back to. */
+/* Parks the running goroutine. commit runs when its stack is at rest; only after it may
+ * g_ready be called for the goroutine. Returns the M that it is on afterwards. Inline:
+ * one frame, and so one cache line, less to come back to. */
 static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
                              enum wait_reason why)
 {
@@ -79,179 +103,223 @@ static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g
 	return sched_leave(mp, commit, arg);
 }
 void park_unlock(struct m *mp, struct g *gp);	/* a commit: unlocks (struct lock *)arg */
-/* Makes a parked goroutine runnable: after those that wait already .. */
+/* Makes a parked goroutine runnable, behind the goroutines that wait on this P. */
 void g_ready_in_order(struct m *mp, struct g *gp);
-/* .. the same, of a list, linked by next .. */
+/* The same for a list of waiters, linked by next. */
 void ready_in_order(struct m *mp, struct waiter *w);
-/* .. of which the first is next on this P .. */
+/* The same, but the first of the list becomes the P's runnext. */
 void ready_first_next(struct m *mp, struct waiter *w);
-/* .. the same, of several: wake comes after the last. */
+/* As g_ready_in_order, without wake: the caller calls that after the last of several. */
 void g_ready_quietly(struct m *mp, struct g *gp);
-/* .. or next on this P. */
+/* Makes a parked goroutine runnable, as the P's runnext. */
 void g_ready(struct m *mp, struct g *gp);
-/* .. and leaves the runtime. True. */
+/* As g_ready, and leaves the runtime. Returns true. */
 bool g_ready_exit(struct m *mp, struct g *gp);
-/* Only half of that: true: gp is runnable, and for the caller to queue or
- * to run; false: that is done already. */
+/* True: gp is runnable, and the caller queues or runs it. False: gp was a plain thread's,
+ * or went to the global queue, and there is nothing left to do. */
 bool g_make_runnable(struct m *mp, struct g *gp);
 
-/* An idle P, and a CPU for it? Where there are more Ps than CPUs, another thread would only
- * take a CPU from one that is at work, leave those that wait there to a thief, and part
- * them from those they talk to. Ps beyond the CPUs are used when a thread blocks, since its P
- * is then taken from it or idle, and for what cannot wait: timers, the poller. */
+/* Whether a P is idle and there is a CPU for it. Where there are more Ps than CPUs,
+ * another thread would only take a CPU from one that works, and its thief would part
+ * goroutines from those that they talk to. Ps beyond the CPUs are used when a thread
+ * blocks, since its P is then taken or idle, and for what cannot wait: timers, the
+ * poller. */
 static inline bool p_to_spare(void)
 {
 	return load_relaxed(&sched.idle_p_n) > load_relaxed(&sched.unneeded_p);
 }
 
-/* One for who waits in the poller? Not where a thread with it would take a CPU from those who
- * get through their work quickly: they look at the poller themselves, when sysmon says so at the latest. Such a
- * thread runs what it found, they lose their CPUs meanwhile, are taken for ones
- * that compute for too long, and stopped, for yet another thread. (Echo over 10,000 connections, 64 Ps on 2
- * CPUs: a thousand stopped a second and 60 threads, where two Ps did half as much again.) */
+/* Whether an idle P is for the M that waits in the poller. Not while the busy Ps get
+ * through their work quickly on all CPUs: they look at the poller themselves, at the
+ * latest when sysmon says so. The poller's M would take the CPU of one of them, whose
+ * goroutine then seems to compute for too long, and is preempted for yet another
+ * thread. */
 static inline bool p_for_events(void)
 {
-	return p_to_spare() || (load_relaxed(&sched.idle_p_n) != 0 && !load_relaxed(&sched.brisk));
+	return p_to_spare() || (load_relaxed(&sched.idle_p_n) != 0 && !load_relaxed(&monitor.brisk));
 }
 
-/* Nothing runs. */
+/* No P is in use, and the world is not about to stop. */
 static inline bool all_idle(void)
 {
 	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) &&
 	       !load_relaxed(&sched.stopping);
 }
 
-/* Work has appeared: sees to it that some M is looking for work, if a P is free
- * for it. Call after the work is where others can find it. */
-bool wake_slow(void);			/* whether an M was started */
+/* Starts an M that looks for work. False: one is spinning already, or no P is idle. */
+bool wake_slow(void);
+/* Whether new work needs an M to look for it. The caller has queued the work before. */
 static inline bool wake_wanted(void)
 {
-	/* Two threads, each with a store and then a load, and a barrier in between that the
-	 * second one makes both of them pass: so one of them sees the other.
+	/* Each of two threads stores and then loads. The membarrier of the second one
+	 * makes both pass a barrier in between, so one of them sees the other's store.
 	 *
 	 *	here                            find_runnable, going to sleep
 	 *	queue the goroutine             idle_p_n++, spinning--
 	 *	(nothing but program order)     membarrier
 	 *	read idle_p_n, spinning         read all queues
 	 *
-	 * A goroutine is made ready in a few nanoseconds, of which a fence would be two; a
-	 * thread that goes to sleep, or stops looking, has microseconds to spare. */
+	 * Rejected: a fence here. Making a goroutine ready takes a few nanoseconds, of
+	 * which the fence would be two; a thread that goes to sleep has microseconds to
+	 * spare. */
 	if (unlikely(!os_membarrier_works))
 		fence_seqcst();
 	compiler_barrier();
 	return p_to_spare() && load_relaxed(&sched.spinning) == 0;
 }
 
+/* Work has been queued: sees to it that an M looks for it, if a P is to spare. */
 static inline void wake(void)
 {
 	if (wake_wanted())
 		wake_slow();
 }
 
-/* As wake, for work that came while there was no P to spare, and nobody was woken for. */
+/* A P has become one to spare: wakes an M for work that was queued before. */
 void wake_for_queued(void);
 
 /* ---- p.c */
 
 struct p *p_make(int id);		/* NULL: no memory */
 void p_bind(struct m *mp, struct p *pp);	/* an owned P becomes the M's */
-struct p *p_unbind(struct m *mp);
-/* Owner only. A slice begins, and sysmon need not find out when: that takes it up to a
- * look, and one who wakes meanwhile would wait for as much longer. */
+struct p *p_unbind(struct m *mp);		/* the M's P becomes the caller's */
+/* Owner only. A slice begins. Tells sysmon when, which else would count from its next
+ * look, and let goroutines that wake meanwhile wait for longer. */
 void p_slice_begin(struct p *pp);
 /* sched.lock held. */
 void p_idle_put(struct p *pp);
 struct p *p_idle_get(void);
-/* Takes the P from an M that is in user code or in an announced call; the caller
- * owns it then. */
-bool p_take(struct p *pp, bool even_if_off);	/* .. in a stretch without preemption */
-bool p_take_left_behind(struct p *pp);		/* .. in an announced call only */
-/* Gives an owned P to an M that runs on in user code without one; false: it does not
- * any more. sched.lock held, the world not to be stopped. */
+/* Takes the P from an M that is in user code or in an announced call; the caller owns it
+ * then. even_if_off: also from a goroutine that has preemption switched off. */
+bool p_take(struct p *pp, bool even_if_off);
+bool p_take_left_behind(struct p *pp);		/* only from an M in an announced call */
+/* Gives an owned P to an M that runs on in user code without one. False: the M is no
+ * longer there, and the P is still the caller's. sched.lock held, the world not to be
+ * stopped. */
 bool p_give(struct p *pp, struct m *mp);
-/* The owner M no longer needs it: to an M with work, or idle. */
+/* Gives up an owned P: to an M that will run its work, or to the idle list. */
 void p_handoff(struct p *pp);
+
+/* Whether its goroutine has preemption off. Another thread may read an old answer. */
+static inline bool preempt_is_off(const struct m *mp)
+{
+	const struct g *gp = load_relaxed(&mp->curg);
+
+	return gp && load_relaxed(&gp->preempt_off) != 0;
+}
 
 /* ---- m.c */
 
-void m_make_other(void *(*fn)(void *));		/* a thread of the runtime's own */
-bool m_make_helper(void *(*fn)(void *));	/* .. that it can do without */
+/* A thread of the runtime's own that never has a P. If none can be made the process ends
+ * if it is needed, else false. */
+bool m_make_other(void *(*fn)(void *), bool needed);
 void m_make_spawner(void);
 void m_spawn(void);				/* the spawner is to look at need_m */
 
 /* ---- idle.c */
 
-void m_hand_p(struct m *to, struct p *pp);	/* to an M that sleeps for one */
-void m_recall_p(struct m *to, struct p *pp);	/* .. unless it has it by now */
-struct p *m_await_p(struct m *mp);		/* that sleep */
+void m_hand_p(struct m *to, struct p *pp);	/* hands over an owned P */
+void m_recall_p(struct m *to, struct p *pp);	/* unless it has it by now */
+struct p *m_await_p(struct m *mp);		/* sleeps until an M hands over a P */
 /* sched.lock held. The first P in need of a thread, for an M that is free. */
 struct p *need_m_take(void);
 /* Gives a P to an idle M, or to a new one. sched.lock held; releases it. */
 void m_start_unlock(struct p *pp, bool spinning);
-/* Sleeps until somebody hands over a P. false: the thread is to end. */
+/* Sleeps until the M has a P again. False: the thread is to end. */
 bool m_stop(struct m *mp);
-void m_stop_locked(struct m *mp);		/* .. with its locked goroutine */
-void m_hand_to_locked(struct m *mp, struct g *gp);	/* our P to gp's own M */
+void m_stop_locked(struct m *mp);		/* until its goroutine is picked */
+void m_hand_to_locked(struct m *mp, struct g *gp);	/* hands mp's P to gp's own M */
 /* sched.lock held. There are fewer Ps: idle threads in excess are to end. */
 void m_idle_reconsider(void);
-/* Somebody is to look at the timers: the keeper, or sysmon. */
+/* Makes the keeper, or the monitor if there is no keeper, look at the timers. */
 void m_poke_keeper(void);
 void m_poke_locked(void);			/* the keeper; sched.lock held */
 struct m *m_alloc(void);
 void m_free(struct m *mp);			/* this thread is no M any more */
-/* This thread is mp now; the size of its stack, 0 if we did not make it. */
+/* This thread is mp now. own_bytes: the size of its stack; 0: not made by the runtime. */
 void m_attach_thread(struct m *mp, size_t own_bytes);
 int m_make(void);				/* one more M's thread; an errno */
 int m_thread_make_quiet(void *(*fn)(void *), void *arg);	/* detached; an errno */
 /* In user code: the first M, if there is none, without the spawner. */
 void m_make_first(void);
 
+/* ---- limit.c: how many threads there may be */
+
+/* Ends the process, with a report, if there are more threads than allowed. */
+void limit_check(int threads);
+/* Ends it because the kernel gives no other thread. */
+_Noreturn void limit_reached(int threads, int error);
+/* Prints how many goroutines keep a thread, why and where. Filled by keepers.c. */
+extern void (*limit_keepers)(struct printer *pr);
+
+/* ---- m_signals.c: an M's signal stack and signal mask */
+
+void m_signals_init(void);			/* the runtime starts */
+bool m_signals_prepare(struct m *mp);		/* before m_make; false: no memory */
+void m_signals_begin(struct m *mp);		/* on that thread */
+void m_signals_end(void);
+
+/* ---- m_end.c: threads of ours that end, and the end of the process */
+
+bool m_may_end(void);				/* whether threads may end just now */
+void m_end_begin(void);				/* the calling thread is about to end;
+						 * returns when it may */
+void m_ends_allow(void);			/* goro_run begins: threads may end */
+/* goro_run is about to return: no thread is ending now, and none will. */
+void m_ends_stop(void);
+void m_ends_forked(void);			/* in a child made by fork */
+
+/* ---- thread_end.c: a thread that ends while it runs a goroutine */
+
+/* context_entry's personality routine. The unwinder calls it, with enums and pointers of
+ * its own. */
+int thread_end_personality(int version, int actions, uint64_t kind, void *exception, void *context);
+/* The handler of pthread_cleanup_push in an M's first frame. */
+void thread_end_cleanup(void *unused);
+
+/* ---- turn.c: a goroutine gets in line for a P without leaving its thread */
+
+/* The running goroutine gets in line for a P, staying on this thread, which sleeps until
+ * its turn. In state RUNTIME, with a P (which is handed on) or without. fresh: it comes
+ * back from a blocking call, and has not had its slice. */
+void turn_wait(struct m *mp, bool fresh);
+/* The M's goroutine is about to wait for its turn: may give the M's P to another M, which
+ * the callee knows of. Otherwise the P is handed off. Filled by convoy.c. */
+extern void (*turn_pass_on)(struct m *mp);
+
+/* ---- procs.c: the number of Ps */
+
+void procs_init(void);
+void procs_changed(void);			/* sched.lock held; gomaxprocs changed */
+/* A thread of the runtime begins (on) or ends to keep a CPU busy: meanwhile one P less is
+ * woken for work. */
+void procs_help(bool on);
+/* Called by sysmon. Follows a changed CPU quota, unless the program chose a number. */
+void procs_follow_machine(void);
+
 /* ---- world.c */
 
 void world_make(int procs);			/* the first Ps */
-void world_stop_here(struct m *mp);		/* gives the P up to who stops the world */
-void world_p_stopped(struct p *pp);		/* .. an owned P; sched.lock held */
-
-/* ---- deadlock.c */
-
-void deadlock_check(void);			/* sched.lock held */
-bool deadlock_unsure(void);			/* to be looked at again */
-
-/* ---- metrics.c */
-
-bool anybody_waits_for_io(void);
-
-/* ---- sysmon.c */
-
-void sysmon_init(void);
-/* It sleeps deeply. sched.lock held. */
-void sysmon_wake(void);
-void sysmon_rouse(void);			/* .. unless its alarm is about to */
-void sysmon_poke(void);				/* it is to look at the timers */
-/* The keeper's: nothing runs any more, and it is about to sleep. */
-void sysmon_put_off(void);
-/* The keeper no longer watches the timers: sysmon is to. */
-void sysmon_watch_timers(void);
-/* Somebody came from outside: if no P is free, sysmon is to look soon. */
-void sysmon_somebody_waits(void);
+void world_stop_here(struct m *mp);		/* gives mp's P to the stopper */
+void world_p_stopped(struct p *pp);		/* an owned P; sched.lock held */
 
 /* ---- g.c */
 
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
-void g_put(struct m *mp, struct g *gp);		/* dead, off its stack */
 void g_launch(struct m *mp, struct g *gp, void *caller);
-/* Starts fn(arg), for an event: calls begin in the order of the events, after all that wait
- * here. False: no memory. Locks up to RANK_TIMER may be held. */
+/* Starts fn(arg) for an event, behind all that wait on this P: so calls begin in the
+ * order of their events. False: no memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
-/* The same for a goroutine that is the runtime's own, not the program's, on a stack of
- * INTERNAL_STACK_BYTES. */
+/* The same for a goroutine of the runtime's own, on INTERNAL_STACK_BYTES. */
 bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg);
-/* A goroutine of a NULL function was asked for: ends the process, as in Go. */
+/* go of a NULL function: ends the process, as in Go. */
 _Noreturn void g_of_nil(void) __attribute__((cold));
-void g_pool_age(void);				/* those that lay idle since the last call are cold */
-size_t g_pool_give_back(size_t *left);		/* some of the cold ones: how many */
-size_t g_pool_cached(void);
-size_t g_pool_cold(void);			/* of these, are to be given back */
+/* Goroutines of the program, plain threads among them; exact while none runs. */
+size_t g_alive(void);
+void g_pool_age(void);				/* what was unused becomes cold */
+size_t g_pool_give_back(size_t *left);		/* gives some cold ones back: how many */
+size_t g_pool_cached_bytes(void);
+size_t g_pool_cold(void);			/* how many are cold */
 
 /* ---- init.c */
 

@@ -3,82 +3,62 @@
  *
  * What is worth taking
  *
- * A goroutine that moves to another CPU pays for it: its stack and what it works
- * on have to come after it. And it parts from those it talks to, for whom each
- * word then goes from one CPU to the other. So what is about to run where it is
- * stays there, and a thief takes only what would otherwise wait:
+ * A goroutine that moves to another CPU pays for it: the cache lines of its stack and of
+ * its data follow it. And it leaves the goroutines that it talks to, and from then on
+ * each message goes from one CPU to another. So a goroutine that is about to run stays
+ * where it is, and a thief takes only what would wait there:
  *
  *	- the oldest started or the oldest woken, if it has been the oldest for
  *	  STEAL_AFTER_NS;
- *	- the oldest woken, too, if at the rate at which its P gets through them
- *	  those that wait need longer than that. (Where many wait at once, as for one wait
- *	  group, the rate of the last watch will do: 200,000 who compute for 0.13 us each, 0.28
- *	  us and 0.24.)
- *	- runnext, if its P has not switched for as long;
- *	- anything, on trial, of a P at which somebody waited at most of the looks
- *	  for STEAL_LOADED_NS.
+ *	- the oldest woken, if the P runs the woken so slowly that the last of them would
+ *	  wait for longer than that;
+ *	- runnext, if the P has not switched for STEAL_AFTER_NS.
  *
- * A thief cannot know how long something waits without the owner writing a time
- * beside it, which would cost each start and wake a look at the clock. So thieves
- * note what they saw, and when, in the P they looked at ("seen"): what is still
- * there at a later look has waited since. Any thief may go on from any other's
- * notes. Notes are words written without order; a torn one makes a thief take
- * something a little early or late.
- *
- * On trial
- *
- * A P that always has somebody waiting and gets through them quickly may have two
- * pairs that talk to each other, and a second P would do twice as much: the one of
- * a pair that moves draws the other after it. Or it may have five that all talk to
- * one, and a second P would only take it away from the first all the time. It
- * cannot be told which, so it is tried, and measured: if both together do not
- * switch a quarter more often than the one did alone, the thief's queues go back
- * by way of the global queue ("fold"), and the next try comes after twice the time. Else
- * it comes after half of it, where the same work is there again. A yield counts as a switch
- * although there is nobody else: who yields and yields would seem to do nothing as soon
- * as it has a P to itself. (Two who yield, on two Ps, together for a millisecond and then anew:
- * 4.4 ns a yield, and 10.3 when all times were fixed and trials took a millisecond, most of them over the
- * end of what they measured. The sieve: an eighth less.)
- *
- * A thief that has nothing left of what it took has its answer early; if at once, it took
- * it for nothing.
+ * A thief cannot know for how long a goroutine has waited unless the owner writes down a
+ * time with each start and each wake, which is a look at the clock. So a thief notes in
+ * the P what it saw, and when (struct p_steal): what is still there at a later look has
+ * waited since. All thieves share the notes of a P. The words of a note are written
+ * without order; a torn note makes a thief take something a little early or late.
  *
  * Spinning and dozing
  *
- * An M looks for SPIN_BEFORE_SLEEP_NS, or until nothing has moved for SPIN_QUIET_NS, with
- * growing pauses, since each look takes a cache line from the P looked at. When it
- * has then found nothing, but some P
- * gets through its work quickly, it is not sent to sleep: that P would wake it
- * again at once, by a system call, for the next thing that it makes ready. One M
- * dozes instead: a look every DOZE_NS, counted as spinning so that nobody wakes
- * another, until there is something worth taking or nothing moves any more.
+ * A spinning M looks for SPIN_BEFORE_SLEEP_NS, or until nothing has moved for
+ * SPIN_QUIET_NS, with growing pauses, since each look takes a cache line from the P that
+ * it looks at. When it has found nothing, but some P gets through its work quickly, it
+ * does not go to sleep: that P would wake it again at once, by a system call, for the
+ * next goroutine that it makes ready. One M dozes instead: it looks every DOZE_NS, and
+ * counts as spinning so that nobody wakes another M, until there is something worth
+ * taking or nothing moves any more.
  *
- * It also dozes when it was woken for nothing twice within DOZE_IN_VAIN_NS: where one
- * goroutine starts another every 0.1 ms and waits for it, each start is a system call to
- * wake a thread, and that thread's going to sleep again a barrier that interrupts who is at
- * work (wake). (20,000 locks and unlocks by a goroutine that is started for them: 5.7 ns each,
- * and 4.9 with this, as on one P.)
+ * One CPU
  *
- * On a single CPU all of this is different: the thief is running, so the owner is
- * not, and it takes whatever there is. So it is where the kernel has put a thread in the place of the
- * one that has just woken it, though another CPU may be idle (steal_in_place).
+ * On a machine with one CPU the thief runs, so the owner does not, and the thief takes
+ * whatever there is. The same holds where the kernel has put a woken thread on the CPU of
+ * the thread that woke it, in its place (steal_in_place).
  *
- * Rejected: taking whatever there is (two goroutines that talk are torn apart
- * again and again: ping-pong with two Ps 103 ns, now 59); taking half by counting
- * only (a batch of a hundred short goroutines is done before half of it has
- * moved).
+ * Rejected: taking whatever there is (two goroutines that talk are parted again and
+ * again: ping-pong takes twice as long); taking half whenever there are many (a batch of
+ * a hundred short goroutines is done before half of it has moved). A thief takes whatever
+ * there is on trial only: steal_trial.c.
  */
-#include "steal.h"
+#include "sched/steal.h"
 
-#include "netpoll.h"
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
+#include "base/debug.h"
+#include "base/os.h"
+#include "sched/netpoll.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/timers.h"
+
+/* Ps that have had neither work nor a switch for this long will not have any soon. */
+#define SPIN_QUIET_NS 5000
+/* About what it takes to wake a thread. */
+#define DOZE_NS 50000
 
 /* ------------------------------------------------------------ what was seen */
 
 /* Whether the same thing (0: none) has been there for STEAL_AFTER_NS. */
-static bool has_waited(struct seen *s, uint64_t what, int64_t now)
+static bool has_waited(struct steal_note *s, uint64_t what, int64_t now)
 {
 	if (what == 0 || load_relaxed(&s->what) != what) {
 		store_relaxed(&s->what, what);
@@ -88,179 +68,92 @@ static bool has_waited(struct seen *s, uint64_t what, int64_t now)
 	return now - load_relaxed(&s->at) >= STEAL_AFTER_NS;
 }
 
-static void watch_anew(struct p *from, uint32_t head, int64_t now)
+static void watch_anew(struct p_steal *seen, uint32_t head, int64_t now)
 {
-	store_relaxed(&from->seen_woken.what, head);
-	store_relaxed(&from->seen_woken.at, now);
+	store_relaxed(&seen->woken.what, head);
+	store_relaxed(&seen->woken.at, now);
 }
 
-/* Whether so many will wait for longer than STEAL_AFTER_NS, judged by how long each took that
- * left while the P was watched last: for about as long, and with somebody waiting at each look.
- * A few are judged at the end of a watch only: a P that the kernel stopped for a moment would
- * seem slow for as long again. Positions run freely. */
+/* Whether the last of count woken goroutines will wait for longer than STEAL_AFTER_NS, at
+ * the rate at which the woken left during this watch. A watch takes about STEAL_AFTER_NS,
+ * with a goroutine waiting at each look, and is judged at its end: a P whose thread the
+ * kernel stopped for a moment would seem slow in between. head is the position of the
+ * oldest; positions run freely. */
 static bool is_slow(struct p *from, uint32_t head, uint32_t count, int64_t now)
 {
-	int64_t watched = now - load_relaxed(&from->seen_woken.at);
-	int64_t left = (uint32_t)(head - (uint32_t)load_relaxed(&from->seen_woken.what));
+	struct p_steal *seen = &from->steal;
+	int64_t watched = now - load_relaxed(&seen->woken.at);
+	int64_t left = (uint32_t)(head - (uint32_t)load_relaxed(&seen->woken.what));
 
 	if (count == 0 || watched > 4 * STEAL_AFTER_NS) {
-		store_relaxed(&from->seen_each, 0);
-		watch_anew(from, head, now);
+		watch_anew(seen, head, now);
 		return false;
 	}
-	if (watched >= STEAL_AFTER_NS) {
-		store_relaxed(&from->seen_each, left > 0 ? watched / left : watched);
-		watch_anew(from, head, now);
-	} else if (count < STEAL_MANY) {
+	if (watched < STEAL_AFTER_NS)
 		return false;
-	}
-	return count * load_relaxed(&from->seen_each) > STEAL_AFTER_NS;
-}
-
-/* Events in a time, a millisecond. */
-static uint64_t rate(uint64_t n, int64_t ns)
-{
-	return ns > 0 ? n * 1000000 / (uint64_t)ns : 0;
-}
-
-/* How long a P is looked at before a trial. */
-static int64_t load_wait(const struct p *from)
-{
-	int64_t wait = load_relaxed(&from->load_wait);
-
-	return wait ? wait : STEAL_LOADED_NS;
-}
-
-/* How many looks tell something; fewer where it is known to be of use. One that dozes has
- * twice as many. */
-static uint64_t looks_needed(int64_t wait)
-{
-	return wait < STEAL_LOADED_NS ? (uint64_t)(wait / (2 * DOZE_NS)) : STEAL_LOADED_LOOKS;
-}
-
-/* Whether somebody waited at most of the looks of the last while; and how often the
- * P switched in it. */
-static bool is_loaded(struct p *from, bool any, uint64_t switches, int64_t now, uint64_t *per_ms)
-{
-	struct seen *s = &from->seen_load;
-	uint64_t looks = load_relaxed(&s->what) + (1ull << 32) + any;
-	int64_t since = now - load_relaxed(&s->at);
-	bool loaded;
-
-	if (since < load_wait(from)) {
-		store_relaxed(&s->what, looks);
-		return false;
-	}
-	*per_ms = rate(switches - load_relaxed(&from->seen_load_switches), since);
-	loaded = 2 * (uint32_t)looks > looks >> 32 && looks >> 32 >= looks_needed(load_wait(from));
-	store_relaxed(&s->what, 0);
-	store_relaxed(&s->at, now);
-	store_relaxed(&from->seen_load_switches, switches);
-	return loaded;
-}
-
-/* ---------------------------------------------------------------- on trial */
-
-static uint64_t switches_of(const struct p *pp, const struct p *from)
-{
-	return load_relaxed(&pp->count.switches) + load_relaxed(&from->count.switches);
-}
-
-/* What comes is not to be measured together with what was. */
-static void look_anew(struct p *from, int64_t now)
-{
-	store_relaxed(&from->seen_load.what, 0);
-	store_relaxed(&from->seen_load.at, now);
-	store_relaxed(&from->seen_load_switches, load_relaxed(&from->count.switches));
-}
-
-static void trial_begin(struct p *pp, struct p *from, int64_t now, uint64_t per_ms)
-{
-	pp->trial = (struct trial){ .from = from, .at = now, .before = per_ms,
-	                            .switches = switches_of(pp, from) };
-}
-
-/* It is over: whether it was for nothing. */
-static bool trial_end(struct p *pp, int64_t now)
-{
-	struct trial t = pp->trial;
-	bool failed = now - t.at < STEAL_TRIAL_MIN_NS ||
-	              4 * rate(switches_of(pp, t.from) - t.switches, now - t.at) < 5 * t.before;
-	int64_t wait = failed ? 2 * load_wait(t.from) : load_wait(t.from) / 2;
-
-	if (wait > STEAL_LOADED_MAX_NS)
-		wait = STEAL_LOADED_MAX_NS;
-	if (wait < STEAL_LOADED_MIN_NS)
-		wait = STEAL_LOADED_MIN_NS;
-	store_relaxed(&t.from->load_wait, wait);
-	store_relaxed(&pp->load_wait, wait);	/* it may be the other way about next time */
-	look_anew(t.from, now);
-	pp->trial.from = NULL;
-	return failed;
-}
-
-bool steal_failed(struct p *pp, int64_t now)
-{
-	return now - pp->trial.at >= STEAL_TRIAL_NS && trial_end(pp, now);
-}
-
-void steal_dry(struct p *pp, int64_t now)
-{
-	trial_end(pp, now);
+	watch_anew(seen, head, now);
+	return count * (left > 0 ? watched / left : watched) > STEAL_AFTER_NS;
 }
 
 /* ------------------------------------------------------------------ a look */
 
-struct g *steal_from(struct p *pp, struct p *from, int64_t now)
+/* A pair that hands over by runnext shows the same goroutine at every second look: so the
+ * number of switches is part of what was seen. */
+static uint64_t next_and_switches(const struct runq_look *look)
 {
-	struct runq_look look = runq_look(from);
-	bool any = look.started > 0 || look.woken > 0;
-	/* Each is asked at each look: they keep notes. */
-	bool started = has_waited(&from->seen_started, look.started ? look.started_head + 1u : 0, now);
-	bool woken = is_slow(from, look.woken_head, look.woken, now);
-	bool next = has_waited(&from->seen_next,
-	                       look.next ? (uint64_t)(uintptr_t)look.next ^ look.switches << 48 : 0, now);
-	uint64_t stale = has_waited(&from->seen_claim, look.claim, now) ? look.claim : 0;
-	uint64_t per_ms = 0;
-	bool loaded = is_loaded(from, any, look.switches, now, &per_ms);
-	struct g *gp;
+	return (uint64_t)(uintptr_t)look->next ^ look->switches << 48;
+}
 
-	if (!os_many_cpus)
-		return runq_steal(pp, from, true, true, true, stale);
-	if (started || woken || next) {
-		gp = runq_steal(pp, from, started, woken, next, stale);
-		if (woken)	/* those who were taken have not left by themselves */
-			watch_anew(from, load_relaxed(&from->woken.head), now);
-		return gp;
-	}
-	if (!loaded || !any)
-		return NULL;
-	gp = runq_steal(pp, from, true, true, false, stale);
+static struct g *steal_on_trial(struct p *pp, struct p *from, int64_t now, uint64_t stale)
+{
+	struct g *gp = runq_steal(pp, from, true, true, false, stale);
+
 	if (gp)
-		trial_begin(pp, from, now, per_ms);
+		trial_begin(pp, from, now);
 	return gp;
 }
 
-/* Work goes through this P: it has some, or has switched since the last look. */
+struct g *steal_from(struct p *pp, struct p *from, int64_t now)
+{
+	struct p_steal *seen = &from->steal;
+	struct runq_look look = runq_look(from);
+	/* At each look all of these are called, since each keeps a note. */
+	bool started = has_waited(&seen->started, look.started ? look.started_head + 1u : 0, now);
+	bool woken = is_slow(from, look.woken_head, look.woken, now);
+	bool next = has_waited(&seen->next, look.next ? next_and_switches(&look) : 0, now);
+	uint64_t stale = has_waited(&seen->claim, look.claim, now) ? look.claim : 0;
+	bool loaded = trial_is_wanted(from, look.started > 0 || look.woken > 0, now);
+	struct g *gp;
+
+	if (!os_many_cpus || debug.nowaited)
+		return runq_steal(pp, from, true, true, true, stale);
+	if (!started && !woken && !next)
+		return loaded ? steal_on_trial(pp, from, now, stale) : NULL;
+	gp = runq_steal(pp, from, started, woken, next, stale);
+	if (woken)	/* what was stolen does not count as having left by itself */
+		watch_anew(seen, load_relaxed(&from->woken.head), now);
+	return gp;
+}
+
+/* Whether the P has work, or has switched since the last look. */
 static bool is_moving(struct p *from)
 {
 	uint64_t switches = load_relaxed(&from->count.switches);
-	bool moved = load_relaxed(&from->seen_switches) != switches;
+	bool moved = load_relaxed(&from->steal.switches) != switches;
 
 	if (moved)
-		store_relaxed(&from->seen_switches, switches);
+		store_relaxed(&from->steal.switches, switches);
 	return moved || !runq_empty(from);
 }
 
-/* One look at each of the others, in random order. */
+/* One look at each of the others, from a random one on. */
 static struct g *look_around(struct m *mp, int64_t now, bool *moving)
 {
-	unsigned n = (unsigned)load_relaxed(&sched.gomaxprocs);
-	struct steal_order o;
+	int n = load_relaxed(&sched.gomaxprocs), at = (int)(m_random(mp) % (unsigned)n);
 
 	*moving = false;
-	for (o = steal_order_start(n, m_random(mp)); !steal_order_done(&o); steal_order_next(&o)) {
-		struct p *from = p_at(o.at);
+	for (int i = 0; i < n; i++) {
+		struct p *from = p_at((at + i) % n);
 		struct g *gp;
 
 		if (from == mp->p)
@@ -274,9 +167,8 @@ static struct g *look_around(struct m *mp, int64_t now, bool *moving)
 	return NULL;
 }
 
-static int64_t in_vain_at;	/* when a thread went to sleep that had been woken for nothing */
-
-void steal_doze(struct m *mp, int64_t now)
+/* Sleeps for DOZE_NS, or until the next timer. */
+static void doze(struct m *mp, int64_t now)
 {
 	int64_t ns = timers_earliest() - now;
 
@@ -288,10 +180,10 @@ void steal_doze(struct m *mp, int64_t now)
 
 struct g *steal_in_place(struct m *mp)
 {
-	struct p *from = mp->woken_by;
+	struct p *from = mp->woken.by;
 
-	mp->woken_by = NULL;
-	if (!from || mp->woken_on != os_cpu())
+	mp->woken.by = NULL;
+	if (!from || from == mp->p || mp->woken.cpu != os_cpu())
 		return NULL;
 	return runq_steal(mp->p, from, true, true, true, 0);
 }
@@ -299,12 +191,12 @@ struct g *steal_in_place(struct m *mp)
 struct g *steal_work(struct m *mp, bool woken)
 {
 	int64_t now = os_now(), end = os_many_cpus ? now + SPIN_BEFORE_SLEEP_NS : now;
-	bool again = woken && now - load_relaxed(&in_vain_at) < DOZE_IN_VAIN_NS;
 	int64_t moved_at = now;
 	struct g *gp;
 	int pause = 16;
 
 	check(mp->spinning && mp->p);
+	trial_look(mp->p, now);
 	if (runq_alone())
 		return NULL;
 	if (woken && (gp = steal_in_place(mp)))
@@ -323,14 +215,12 @@ struct g *steal_work(struct m *mp, bool woken)
 				cpu_relax();
 			if (pause < 256)
 				pause *= 2;
-		} else if ((moving || (again && now - moved_at < DOZE_IN_VAIN_NS)) && os_many_cpus &&
+		} else if (moving && os_many_cpus && !debug.nodoze &&
 		           load_relaxed(&sched.spinning) == 1) {
-			steal_doze(mp, now);
+			doze(mp, now);
 			if ((gp = netpoll_look_if_wanted(mp)))
 				return gp;
 		} else {
-			if (woken)
-				store_relaxed(&in_vain_at, now);
 			return NULL;
 		}
 	}

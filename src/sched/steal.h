@@ -4,26 +4,69 @@
 #ifndef GORO_STEAL_H
 #define GORO_STEAL_H
 
-#include "types.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* One to run (others may come with it into our P's queues); NULL: nothing that is
- * worth taking, or the global queue or who stops the world is to be seen to first.
- * The M has a P and is spinning; woken: since somebody woke it. */
+struct g;
+struct m;
+struct p;
+
+/* A thief takes what would wait for longer than this: a quarter of what it costs to wake
+ * a thread. With 30 us fib on two Ps takes a third longer. */
+#define STEAL_AFTER_NS 10000
+
+/* What a thief saw in a P, and when it first saw that. */
+struct steal_note {
+	uint64_t what;		/* 0: nothing */
+	int64_t at;
+};
+
+/* Thieves' notes in the P that they look at. Any thief writes; relaxed. */
+struct p_steal {
+	struct steal_note started;	/* the position of the oldest started */
+	struct steal_note woken;	/* the oldest woken when a watch began */
+	struct steal_note next;		/* runnext */
+	struct steal_note claim;	/* a thief's claim to some of the started */
+	uint64_t switches;		/* the P's switches at the last look */
+};
+
+/* Stealing on trial: see steal_trial.c. */
+struct p_trial {
+	/* Thieves' notes in the P that they watch. Any thief writes; relaxed. */
+	uint64_t looks;			/* in this watch: all looks in the upper half,
+					 * looks that saw a goroutine waiting in the
+					 * lower */
+	uint64_t watched_switches;	/* the P's switches when the watch began */
+	uint64_t before;		/* the P's switches a millisecond in the last
+					 * watch */
+	int64_t watched_at;		/* when the watch began */
+	int64_t watch_ns;		/* how long a watch takes; 0: WATCH_NS */
+
+	/* Owner only: the trial that this P's M began as a thief. */
+	struct p *from;			/* the P that it took from; NULL: no trial */
+	int64_t began_at;
+	uint64_t switches;		/* of both Ps, when the trial began */
+	uint64_t rate;			/* from's switches a millisecond before the
+					 * trial */
+};
+
+/* Notes a look at from. True: it is time to steal from it on trial. */
+bool trial_is_wanted(struct p *from, bool waits, int64_t now);
+/* Owner of pp only. pp has stolen from from on trial. */
+void trial_begin(struct p *pp, struct p *from, int64_t now);
+/* Owner of pp only. pp looks for work, which ends its trial, if there is one. */
+void trial_look(struct p *pp, int64_t now);
+
+/* A goroutine to run; others may come with it into the queues of the M's P. NULL: nothing
+ * is worth taking, or the global queue or a stop of the world comes first. The M has a P
+ * and is spinning. woken: another M has just woken it. */
 struct g *steal_work(struct m *mp, bool woken);
 
-/* For a while, or until the next timer. The M has a P. */
-void steal_doze(struct m *mp, int64_t now);
-
-/* pp has stolen on trial, which is over and was for nothing: it is to fold. */
-bool steal_failed(struct p *pp, int64_t now);
-/* .. and has nothing left of it. */
-void steal_dry(struct p *pp, int64_t now);
-
-/* Of the P whose thread has woken this one, if the kernel has put it in that thread's place:
- * whatever there is. */
+/* Takes any goroutine from the P of the thread that woke this one, if the kernel has put
+ * this thread on the same CPU, in the waker's place. */
 struct g *steal_in_place(struct m *mp);
 
-/* One look: what is worth taking from there for pp, whose owner we are. */
+/* Owner of pp only. One look at from: takes for pp what is worth taking. */
 struct g *steal_from(struct p *pp, struct p *from, int64_t now);
 
 #endif

@@ -13,25 +13,41 @@
  * So the look is taken here, before its own, with the world stopped: no goroutine
  * leaves its rest then. One that runs on without its P may still go to rest, so of
  * those that are not at rest the whole stack is named.
+ *
+ * The look takes locks of the sanitizer's. A goroutine that was stopped in malloc, or
+ * while an error is reported, may hold one. So a thread of its own takes it, and if that
+ * does not end the world goes on meanwhile: better to see a leak where there is none than
+ * to hang.
+ *
+ * A sanitized program
+ *
+ * ASan and LSan come with a program that was built with them, whatever the library was
+ * built with: weak symbols tell whether they are there. ASan believes that a thread is on
+ * the stack it was made with until it is told otherwise. On another one its vfork clears
+ * its notes on the whole memory between the two, for minutes; a panic or an exception
+ * leaves marks on frames that are gone, and a search for leaks overlooks what only
+ * goroutines know. So each switch tells it, if sched.heed says that something is to be
+ * heeded (PROGRAM_ASAN).
  */
 #define _GNU_SOURCE
-#include "tool.h"
+#include "base/tool.h"
 
 #include <link.h>
 #include <string.h>
 
-#include "runtime.h"
-#include "stack.h"
-#include "world.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "sched/world.h"
 
-#if TOOL_ASAN
+/* How long the world stays stopped for a look that does not end. */
+#define HELD_UP_NS INT64_C(1000000000)
 
 /* Below sp the compiler may keep variables, too. */
 #define RED_ZONE_BYTES 128
 
 static void show(struct g *gp, void *arg)
 {
-	const char *lo = gp->stack_lo, *end = (const char *)(gp + 1);
+	const char *lo = gp->stack.lo, *end = (const char *)(gp + 1);
 
 	(void)arg;
 	if (load_acquire(&gp->status) == G_DEAD)
@@ -42,29 +58,55 @@ static void show(struct g *gp, void *arg)
 	__lsan_register_root_region(lo, (size_t)(end - lo));
 }
 
-/* The lock that was last released after a switch is perhaps that of a channel that
- * nobody knows any more. */
+/* Forgets the lock that each M last released after a switch: perhaps it is that of a
+ * channel to which nothing else refers. */
 static void forget_traces(void)
 {
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
-		mp->after_arg = NULL;
+		mp->after.arg = NULL;
+}
+
+static struct note may_look, has_looked;
+
+static void *look(void *arg)
+{
+	(void)arg;
+	note_sleep(&may_look);
+	__lsan_do_leak_check();
+	note_wake(&has_looked);
+	return NULL;
+}
+
+static void look_while_stopped(void)
+{
+	bool apart = m_thread_make_quiet(look, NULL) == 0;
+	struct m *mp = world_stop(rt_enter());
+	bool done;
+
+	forget_traces();
+	stack_each(show, NULL);
+	if (apart)
+		note_wake(&may_look);
+	else
+		__lsan_do_leak_check();
+	done = !apart || note_sleep_for(&has_looked, HELD_UP_NS);
+	rt_exit(world_start(mp, sched.gomaxprocs));
+	if (!done)
+		note_sleep(&has_looked);
 }
 
 void tool_exit(bool forked)
 {
-	struct m *mp = m_self();
-	bool stop = !forked && (!mp || load_relaxed(&mp->state) == M_USER);
+	const struct m *mp = m_self();
 
-	if (stop)
-		mp = world_stop(rt_enter());
-	forget_traces();
-	stack_each(show, NULL);
-	__lsan_do_leak_check();
-	if (stop)
-		rt_exit(world_start(mp, sched.gomaxprocs));
+	if (!forked && (!mp || load_relaxed(&mp->state) == M_USER)) {
+		look_while_stopped();
+	} else {
+		forget_traces();
+		stack_each(show, NULL);
+		__lsan_do_leak_check();
+	}
 }
-
-#endif
 
 #if TOOL_TSAN
 

@@ -1,42 +1,61 @@
 /*
  * world.c - stopping the world, and the number of Ps.
  *
- * The world is stopped when the one who stops it owns every P. It need not wait
- * for user code: an M in user code does not touch its P, so the P is taken from
- * it (p_take) and the M gets in line at its next entry. An M inside the runtime
- * is asked to yield (ATTN_YIELD) and gives its P up on its way out, within
- * microseconds. So a stop takes no longer than one membarrier and the longest
- * runtime call, whatever the goroutines do.
+ * The world is stopped when the stopper owns every P. It need not wait for user code: an
+ * M in user code does not touch its P, so the stopper takes the P (p_take), and the M
+ * gets in line at its next entry. The stopper asks an M inside the runtime to yield
+ * (ATTN_YIELD), and the M gives its P up on its way out. So a stop takes no longer than
+ * one membarrier and the longest runtime call, whatever the goroutines do.
  *
  * Invariant: while sched.stopping is set no P changes to P_RUNNING except the
  * stopper's own.
  */
-#include "world.h"
+#include "sched/world.h"
 
-#include "fd.h"
-#include "mem.h"
-#include "os.h"
-#include "procs.h"
-#include "runq.h"
-#include "runtime.h"
-#include "trace.h"
+#include "base/debug.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "sched/alone.h"
+#include "sched/check.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
+#include "sched/work.h"
 
 static struct {
 	struct lock lock;	/* held from stop to start */
 	struct note all_stopped;
-	int wait;		/* Ps still running; sched.lock */
-	int64_t started_at;	/* the last time it went on; world.lock */
+	int wait;		/* Ps still running; under sched.lock */
+	int64_t started_at;	/* the last start of the world; under world.lock */
 } world = { .lock = LOCK_INIT(RANK_WORLD) };
 
 /* How long to wait for Ms in the runtime before trying to take Ps again. */
-#define RETRY_NS 50000
-/* Between a start of the world and the next stop there is at least this. */
+#define STOP_RETRY_NS 50000
+/* The least time between a start of the world and the next stop. */
 #define RUN_BETWEEN_NS 100000
+
+#if GORO_CHECKS
+/* While the world is to stop, each P that still runs is waited for; and so is one that
+ * the last start handed to an M that has not bound it yet, whose status says P_STOPPED
+ * until then. */
+void world_check(void)
+{
+	int running = 0;
+
+	if (!load_relaxed(&sched.stopping))
+		return;
+	for (int i = 0; i < sched.gomaxprocs; i++)
+		running += load_relaxed(&p_at(i)->status) != P_STOPPED;
+	check(running <= world.wait && world.wait <= sched.gomaxprocs);
+	check(!sched.idle_p && !sched.need_m);
+}
+#endif
 
 /* sched.lock held. */
 void world_p_stopped(struct p *pp)
 {
-	check(load_relaxed(&sched.stopping));
+	check(lock_is_held(&sched.lock) && load_relaxed(&sched.stopping));
+	check(!pp->mp && world.wait > 0);
 	store_relaxed(&pp->status, P_STOPPED);
 	if (--world.wait == 0)
 		note_wake(&world.all_stopped);
@@ -51,14 +70,14 @@ void world_stop_here(struct m *mp)
 	lock_acquire(&sched.lock);
 	if (!load_relaxed(&sched.stopping)) {
 		lock_release(&sched.lock);
-		return;		/* it goes on already: keep the P */
+		return;		/* the world goes on already: keep the P */
 	}
 	world_p_stopped(p_unbind(mp));
 	lock_release(&sched.lock);
 }
 
-/* One stop at a time. Waiting for the other must not hold up its stop, so a
- * goroutine yields, and thereby stops with the rest. */
+/* One stop at a time. A goroutine that waits for another stop must not hold it up: it
+ * yields, and so stops with the rest. */
 static struct m *world_lock(struct m *mp)
 {
 	if (mp->is_foreign) {
@@ -70,8 +89,8 @@ static struct m *world_lock(struct m *mp)
 	return mp;
 }
 
-/* One stop right after the other would leave nobody any time to run: waking a
- * thread takes longer than stopping it again. */
+/* Stops in a row would leave goroutines no time to run: waking a thread takes longer than
+ * stopping it again. */
 static void let_it_run(void)
 {
 	int64_t ran = os_now() - world.started_at;
@@ -80,18 +99,17 @@ static void let_it_run(void)
 		os_sleep(RUN_BETWEEN_NS - ran);
 }
 
-/* sched.lock held. Those that nobody runs are ours at once. */
+/* sched.lock held. Ps that no M runs are the stopper's at once. */
 static void stop_idle(void)
 {
 	struct p *pp;
 
+	check(lock_is_held(&sched.lock) && load_relaxed(&sched.stopping));
 	while ((pp = p_idle_get())) {
 		store_relaxed(&pp->status, P_STOPPED);
 		world.wait--;
 	}
-	while ((pp = sched.need_m)) {
-		sched.need_m = pp->link;
-		sched.need_m_n--;
+	while ((pp = need_m_take())) {
 		if (pp->spawn_spinning)
 			fetch_add_seqcst(&sched.spinning, -1);
 		store_relaxed(&pp->status, P_STOPPED);
@@ -99,12 +117,14 @@ static void stop_idle(void)
 	}
 }
 
-static void ask_to_yield(void)
+/* Not the stopper: when the world goes on, it would give way to every goroutine that
+ * computes, for a slice of each. */
+static void ask_to_yield(const struct m *stopper)
 {
 	for (int i = 0; i < sched.gomaxprocs; i++) {
 		struct m *mp = load_acquire(&p_at(i)->mp);
 
-		if (mp)
+		if (mp && mp != stopper)
 			fetch_or_acqrel(&mp->attn, ATTN_YIELD);
 	}
 }
@@ -134,7 +154,7 @@ struct m *world_stop_for(struct m *mp, const char *why)
 
 	mp = world_lock(mp);
 	let_it_run();
-	if (trace_on() && mp->p)
+	if (mp->p)
 		trace_world_stop(mp, why);
 	lock_acquire(&sched.lock);
 	store_seqcst(&sched.stopping, 1);
@@ -149,20 +169,21 @@ struct m *world_stop_for(struct m *mp, const char *why)
 	lock_release(&sched.lock);
 
 	while (!done) {
-		ask_to_yield();
+		ask_to_yield(mp);
 		take_all(mp->p);
-		done = note_sleep_for(&world.all_stopped, RETRY_NS);
+		done = note_sleep_for(&world.all_stopped, STOP_RETRY_NS);
 	}
 	return mp;
 }
 
 /* ------------------------------------------------------- the number of Ps */
 
-/* The array is replaced, not grown in place: others read it without a lock. */
+/* sched.lock held. The array is replaced: other threads read it without a lock. */
 static void make_ps(int n)
 {
 	struct p **all;
 
+	check(lock_is_held(&sched.lock));
 	if (n <= sched.all_p_n)
 		return;
 	all = mem_alloc((size_t)n * sizeof(*all));
@@ -190,16 +211,18 @@ void world_make(int procs)
 	lock_release(&sched.lock);
 }
 
-/* sched.lock held. A P that is no longer used gives its goroutines away. Its
- * counters stay, as part of the totals, and its dead goroutines for its return. */
+/* sched.lock held. A P goes out of use: its goroutines go to the global queue. Its
+ * counters stay, as part of the totals, and its dead goroutines, for its return. */
 static void retire(struct p *pp)
 {
+	check(load_relaxed(&pp->status) == P_STOPPED);
 	runq_drain(pp);
+	check(timers_count(&pp->timers) == 0 && !work_deferred(pp));
 	store_relaxed(&pp->status, P_DEAD);
 }
 
-/* sched.lock held, world stopped. Puts the Ps with work in *busy, the others
- * among the idle, except own. */
+/* sched.lock held, world stopped. Puts the Ps with work into *busy and the others among
+ * the idle, except own. */
 static void sort_ps(struct p *own, struct p **busy)
 {
 	for (int i = sched.gomaxprocs - 1; i >= 0; i--) {
@@ -207,11 +230,11 @@ static void sort_ps(struct p *own, struct p **busy)
 
 		if (pp == own)
 			continue;
-		if (runq_empty(pp) && !pp->untried && !fd_posts(pp)) {
-			p_idle_put(pp);
-		} else {
+		if (p_has_work(pp)) {
 			pp->link = *busy;
 			*busy = pp;
+		} else {
+			p_idle_put(pp);
 		}
 	}
 }
@@ -220,10 +243,10 @@ struct m *world_start(struct m *mp, int procs)
 {
 	struct p *busy = NULL;
 
+	check(lock_is_held(&world.lock) && load_relaxed(&sched.stopping) && world.wait == 0);
 	for (int i = procs; i < sched.gomaxprocs; i++) {
-		timers_move(p_at(i), p_at(0));
-		fd_guess_move(p_at(i), p_at(0));
-		fd_post_drain(mp, p_at(i));
+		timers_move(&p_at(i)->timers, &p_at(0)->timers);
+		work_drain(mp, p_at(i), p_at(0));
 	}
 	lock_acquire(&sched.lock);
 	make_ps(procs);
@@ -232,6 +255,8 @@ struct m *world_start(struct m *mp, int procs)
 	if (procs < sched.gomaxprocs)
 		m_idle_reconsider();
 	store_release(&sched.gomaxprocs, procs);
+	if (procs > 1)
+		store_relaxed(&sched.alone, false);
 	procs_changed();
 	if (mp->p && mp->p->id >= procs) {
 		p_unbind(mp);
@@ -250,11 +275,30 @@ struct m *world_start(struct m *mp, int procs)
 		lock_acquire(&sched.lock);
 		m_start_unlock(pp, false);
 	}
-	if (trace_on() && mp->p)
+	if (mp->p)
 		trace_world_start(mp);
 	world.started_at = os_now();
 	lock_release(&world.lock);
 	fence_seqcst();
 	wake();
 	return mp;
+}
+
+extern char __libc_single_threaded __attribute__((weak));	/* glibc 2.32 and newer */
+
+void alone_begin(void)
+{
+	bool only_thread = &__libc_single_threaded && __libc_single_threaded;
+
+	store_relaxed(&sched.alone, only_thread && sched.gomaxprocs == 1 && !debug.noalone);
+}
+
+void alone_end(struct m *mp)
+{
+	if (!is_alone())
+		return;
+	check(mp->state == M_RUNTIME);
+	mp = world_stop(mp);
+	store_relaxed(&sched.alone, false);
+	world_start(mp, sched.gomaxprocs);
 }

@@ -9,9 +9,9 @@ struct m;
 /* Stops every P; the caller owns them all. In state RUNTIME; may park first, so
  * the M may change. */
 struct m *world_stop(struct m *mp);
-/* .. for a reason that traces tell, in the words that Go has for such. */
+/* The same; traces show why, which is in Go's words. */
 struct m *world_stop_for(struct m *mp, const char *why);
-/* .. and lets them run again, procs of them. */
+/* Lets procs Ps run again. */
 struct m *world_start(struct m *mp, int procs);
 
 #endif

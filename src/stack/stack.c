@@ -9,60 +9,60 @@
  *	+-------+------------------------------+---------+-------+---
  *	        ^ stack_lo          contexts grow down ^ stack_hi
  *
- * The G is at the top of its own stack, in the page that running touches
- * anyway: a parked goroutine costs one page and its share of a page table; less if it
- * waits for long (evacuate.c).
- * Guards are markers in the page table where the kernel has them (Linux 6.13):
- * they make no mappings, so a million stacks fit under vm.max_map_count.
- * Otherwise mprotect, until the mappings run out; after that a stack has no
- * guard but a check word, zero until an overflow runs over it.
+ * The G is at the top of its own stack, in the page that running touches anyway: a parked
+ * goroutine costs one page and its share of a page table; less if it waits for long
+ * (evacuate.c). Guards are markers in the page table where the kernel has them (Linux
+ * 6.13): they make no mappings, so a million stacks fit under vm.max_map_count. Otherwise
+ * mprotect makes guards, until the mappings run out. From then on a stack has a check
+ * word instead, which is zero until an overflow runs over it.
  *
  * A slot is fresh (never used), warm (has a G: alive, or dead in a pool), or
  * cold (its memory was given back; its guard is kept). Cold slots are linked by
  * index outside the stacks, since their memory is gone.
  *
- * Fresh slots are taken from a region in batches. The first touch of a stack is a
- * page fault, and with its guard that is nine tenths of what starting one more
- * goroutine costs. So a program that has begun several batches has the next ones
- * prepared, guarded and with their top page there, by a thread that has nothing
- * else to do (stack_prepare), while it goes on with those it has; if it is quicker
- * it begins an unprepared one. At most an eighth of what it has begun is prepared
- * ahead. That thread needs a CPU, so there is one P less that is woken for work meanwhile
- * (procs_help): where all CPUs have a P, a third thread would take turns with the two. (A
- * million goroutines on two Ps and CPUs: 1.3 us each, and 2.7 with thieves about, who were
- * woken 20,000 times.)
+ * Fresh slots are taken from a region in batches. The guard and the first touch of a
+ * stack, a page fault, are most of what starting one more goroutine costs. So once a
+ * program has begun several batches, an otherwise idle thread prepares the next ones:
+ * guards them and makes their top pages (stack_prepare). A program that is quicker than
+ * that thread begins an unprepared batch. At most an eighth of what it has begun is
+ * prepared ahead. That thread needs a CPU, so meanwhile one P less is woken for work
+ * (procs_help): with a P on each CPU it would take turns with their threads.
  *
- * From 8 MiB up slots start 1 MiB off a page table's reach (2 MiB), so that a
- * guard shares its page-table page with the top of the slot below it; otherwise
- * each parked goroutine would cost two.
+ * Slots of 8 MiB and more start 1 MiB off a page table's reach (2 MiB). So a guard shares
+ * its page-table page with the top of the slot below it; otherwise each parked goroutine
+ * would cost two such pages.
  *
  * Colours
  *
- * The top of a stack is what its goroutine touches. At a distance of 256 KiB all
- * tops would lie in the same few sets of the first and second-level caches, which
- * hold eight of each: a chain of a thousand goroutines would run from the third
- * level. So slots are a page more than a power of two apart, which takes them
- * through the sets of the second level, and begin at one of four places within
- * their page, for the first. (The sieve of bench/: 85 ms without, 60 with the
- * first, yield and spawn 6% with the second.)
+ * A goroutine mostly touches the top of its stack. At a distance of 256 KiB all tops
+ * would lie in the same few sets of the first and second-level caches, which hold eight
+ * lines each: a chain of a thousand goroutines would run from the third level. So slots
+ * are a page more than a power of two apart, which spreads the tops over the sets of the
+ * second level; and tops begin at one of four places within their page, which spreads
+ * them over those of the first.
  *
- * A load waits for a store before it whose address has the same lower 12 bits, until the CPU has seen
- * that it is another one. So what of a P and an M a switch writes lies
- * in another part of its page than the tops of stacks: P_PAGE_OFFSET, M_PAGE_OFFSET.
- *
- * Rejected: one huge reservation for everything (fails under RLIMIT_AS and
- * strict overcommit); mapping each stack (2 us and a mapping each).
+ * Rejected: one huge reservation for everything (fails under RLIMIT_AS and strict
+ * overcommit); mapping each stack (2 us and a mapping each).
  */
-#include "stack.h"
+#include "stack/stack.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "environment.h"
-#include "mem.h"
-#include "os.h"
-#include "tool.h"
-#include "types.h"
+#include "base/debug.h"
+#include "base/environment.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "base/tool.h"
+
+/* Address space that is reserved at a time, for stacks that are not larger. */
+#define STACK_REGION_BYTES (1LL << 30)
+/* The same under valgrind, which warns of a mapping above 256 MiB. */
+#define STACK_REGION_BYTES_VALGRIND (128LL << 20)
+/* The first batch has STACK_CARVE_BATCH stacks halved this many times. */
+#define STACK_CARVE_DOUBLINGS 4
 
 enum slot_state { SLOT_FRESH, SLOT_WARM, SLOT_COLD };
 enum { SLOT_STATE = 3, SLOT_UNGUARDED = 4 };
@@ -72,7 +72,7 @@ struct region {
 	size_t slot_bytes;
 	int cls;
 	uint32_t slots;
-	uint32_t carved;	/* slots below belong to batches; may be read without the lock */
+	uint32_t carved;	/* slots below belong to batches; read without the lock */
 	uint8_t *state;		/* slot_state and flags, one a slot */
 	uint32_t *cold_next;	/* + 1, 0: end */
 	uint32_t cold;		/* + 1 */
@@ -91,24 +91,25 @@ struct batch {
 	uint32_t at, end;
 };
 
-/* Under lock; regions[] and n may be read without, n last. */
+/* Under lock. regions[], n and reserved are read without; a region comes before n. */
 static struct region *regions[STACK_REGIONS_MAX];
 static struct {
 	struct lock lock;
 	uint32_t n;
 	struct {
-		struct region *current;	/* has slots that are in no batch */
-		struct region *cold;	/* have cold slots */
-		struct batch fresh;	/* what is used next */
-		struct batch ready[STACK_AHEAD_MAX];	/* prepared */
+		struct region *current;	/* the one with slots that are in no batch */
+		struct region *cold;	/* regions that have cold slots */
+		struct batch fresh;	/* the batch in use */
+		struct batch ready[STACK_AHEAD_MAX];	/* prepared batches */
 		uint32_t ready_n;
-		bool preparing;
-		uint32_t begun;		/* batches */
+		bool preparing;		/* a thread prepares a batch */
+		uint32_t begun;		/* batches begun so far */
 	} klass[STACK_CLASSES];
 	size_t reserved;
 } stacks = { .lock = LOCK_INIT(RANK_STACK) };
 
-/* Held while stacks are given back: what is in use has its first page then. */
+/* Held while stacks are given back. A warm slot has its first page while another thread
+ * holds this. */
 static struct lock giving = LOCK_INIT(RANK_LEAF);
 
 int stack_default_class;
@@ -116,8 +117,10 @@ int stack_default_class;
 #define PAGE_TABLE_REACH (2u << 20)
 #define HUGE_SLOT_BYTES  (8u << 20)
 #define CHECK_WORD_BYTES 8
-#define COLOURS          4
-#define COLOUR_BYTES     (7 * CACHE_LINE)
+#define GIVE_TOGETHER    64	/* stacks given back by one system call */
+
+/* Of a struct g: its size, rounded up to cache lines, and where its struct stack is. */
+static size_t top_bytes, stack_at;
 
 size_t stack_class_bytes(int cls)
 {
@@ -132,7 +135,7 @@ int stack_class(size_t n)
 	return -1;
 }
 
-/* "64k", "1M", "262144"; 0 if it is none of them. */
+/* "64k", "1M", "262144"; 0: not a number like these. */
 static size_t parse_bytes(const char *s)
 {
 	char *end;
@@ -146,12 +149,15 @@ static size_t parse_bytes(const char *s)
 	return *end ? 0 : (size_t)n;
 }
 
-void stack_init(void)
+void stack_init(size_t g_bytes, size_t stack_at_byte)
 {
 	const char *s = environment_get("GORO_STACK");
 	size_t n = s ? parse_bytes(s) : 0;
 	int cls = stack_class(n ? n : STACK_DEFAULT_BYTES);
 
+	check(g_bytes <= STACK_TOP_MAX);
+	top_bytes = (g_bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	stack_at = stack_at_byte;
 	stack_default_class = cls >= 0 ? cls : STACK_CLASSES - 1;
 }
 
@@ -168,22 +174,18 @@ static size_t guard_bytes(size_t slot)
 
 static struct g *slot_g(const struct region *r, uint32_t i)
 {
-	size_t n = (sizeof(struct g) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	size_t n = top_bytes + i % STACK_COLOURS * STACK_COLOUR_BYTES;
 
-	n += i % COLOURS * COLOUR_BYTES;
 	return (struct g *)(r->base + (size_t)(i + 1) * r->slot_bytes - n);
 }
 
-_Static_assert(sizeof(struct g) + CACHE_LINE + COLOURS * COLOUR_BYTES <= 4096,
-               "stack: the G is in the first page, see evacuate.c");
-
-static uint32_t slot_index(const struct region *r, const void *addr)
+static struct stack *stack_of(const struct g *gp)
 {
-	return (uint32_t)((size_t)((const char *)addr - r->base) / r->slot_bytes);
+	return (struct stack *)((uintptr_t)gp + stack_at);
 }
 
-/* Address space for at least one slot: as much as is usual, or, where limits
- * forbid that, half of it, and so on. */
+/* Address space for at least one slot: the usual size or, where limits forbid that, half
+ * of it, and so on. */
 static char *reserve_slots(size_t slot, uint32_t *count)
 {
 	size_t usual = tool_on_valgrind() ? STACK_REGION_BYTES_VALGRIND : STACK_REGION_BYTES;
@@ -212,6 +214,7 @@ static struct region *region_make(int cls)
 	uint32_t count;
 	char *base;
 
+	check(lock_is_held(&stacks.lock));
 	if (slot < HUGE_SLOT_BYTES)
 		slot += os_page_bytes;		/* see "Colours" */
 	if (stacks.n == STACK_REGIONS_MAX)
@@ -231,13 +234,13 @@ static struct region *region_make(int cls)
 	r->cls = cls;
 	r->slots = count;
 	regions[stacks.n] = r;
-	/* release: the region is whole; pairs with load_acquire in region_of */
+	/* release: the region is whole; pairs with load_acquire in stack_regions */
 	store_release(&stacks.n, stacks.n + 1);
 	stacks.klass[cls].current = r;
 	return r;
 }
 
-/* The first are small: a program of a few goroutines is not to pay for many. */
+/* The first batches are small: a program of a few goroutines is not to pay for many. */
 static uint32_t batch_slots(int cls)
 {
 	uint32_t begun = stacks.klass[cls].begun;
@@ -252,6 +255,8 @@ static bool batch_cut(int cls, struct batch *b)
 	struct region *r = stacks.klass[cls].current;
 	uint32_t n;
 
+	check(lock_is_held(&stacks.lock));
+	check(!r || (r->cls == cls && r->carved <= r->slots));
 	if ((!r || r->carved == r->slots) && !(r = region_make(cls)))
 		return false;
 	n = r->slots - r->carved;
@@ -267,7 +272,7 @@ static char *slot_base(const struct region *r, uint32_t i)
 	return r->base + (size_t)i * r->slot_bytes;
 }
 
-/* The batch is nobody else's. */
+/* Only the caller knows the batch. */
 static void batch_guard(const struct batch *b)
 {
 	const struct region *r = b->region;
@@ -283,6 +288,7 @@ static bool batch_begin(int cls)
 {
 	struct batch *b = &stacks.klass[cls].fresh;
 
+	check(lock_is_held(&stacks.lock) && b->at == b->end);
 	if (stacks.klass[cls].ready_n > 0) {
 		*b = stacks.klass[cls].ready[--stacks.klass[cls].ready_n];
 	} else if (batch_cut(cls, b)) {
@@ -297,23 +303,31 @@ static bool batch_begin(int cls)
 static void set_state(struct region *r, uint32_t i, enum slot_state s)
 {
 	/* release: the G is set up (or gone) when the state says so; pairs with
-	 * load_acquire in stack_each and stack_find */
+	 * load_acquire in warm_g */
 	store_release(&r->state[i], (uint8_t)((r->state[i] & ~SLOT_STATE) | s));
 }
 
-/* A slot that is the caller's alone. Without the lock: this touches its memory, for the
- * first time perhaps. */
+/* The G of a warm slot, else NULL. */
+static struct g *warm_g(const struct region *r, uint32_t i)
+{
+	/* acquire: the G is set up; pairs with set_state */
+	return (load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM ? slot_g(r, i) : NULL;
+}
+
+/* The slot is the caller's alone. No lock is held: this touches its memory, perhaps for
+ * the first time. */
 static struct g *slot_use(struct slot s)
 {
 	struct region *r = s.region;
 	struct g *gp = slot_g(r, s.i);
+	struct stack *stack = stack_of(gp);
 
-	gp->stack_class = (uint8_t)r->cls;
-	store_relaxed(&gp->stack_lo,
-	              r->base + (size_t)s.i * r->slot_bytes + guard_bytes(r->slot_bytes));
-	store_relaxed(&gp->stack_hi, (char *)gp);
+	check((r->state[s.i] & SLOT_STATE) != SLOT_WARM);
+	check(s.i < load_relaxed(&r->carved));
+	store_relaxed(&stack->lo, slot_base(r, s.i) + guard_bytes(r->slot_bytes));
+	store_relaxed(&stack->hi, (char *)gp);
 	set_state(r, s.i, SLOT_WARM);
-	tool_stack_made(gp->stack_lo, gp->stack_hi);
+	tool_stack_made(stack->lo, stack->hi);
 	return gp;
 }
 
@@ -324,7 +338,9 @@ static bool take_cold(int cls, struct slot *s)
 
 	if (!r)
 		return false;
+	check(r->in_cold && r->cold != 0);
 	*s = (struct slot){ r, r->cold - 1 };
+	check((r->state[s->i] & SLOT_STATE) == SLOT_COLD);
 	r->cold = r->cold_next[s->i];
 	if (r->cold == 0) {
 		stacks.klass[cls].cold = r->next_cold;
@@ -356,7 +372,7 @@ size_t stack_take(int cls, struct g **out, size_t n)
 		if (take_cold(cls, &slot[got]) || take_fresh(cls, &slot[got])) {
 			got++;
 		} else if (stacks.klass[cls].preparing) {
-			lock_release(&stacks.lock);	/* the last are on their way */
+			lock_release(&stacks.lock);	/* the last are prepared */
 			os_yield();
 			lock_acquire(&stacks.lock);
 		} else {
@@ -379,8 +395,8 @@ static bool wants_more(int cls)
 
 	if (ahead > STACK_AHEAD_MAX)
 		ahead = STACK_AHEAD_MAX;
-	return os_many_cpus && os_guard_kind == OS_GUARD_MARKER && !stacks.klass[cls].preparing &&
-	       stacks.klass[cls].ready_n < ahead;
+	return !debug.noahead && os_many_cpus && os_guard_kind == OS_GUARD_MARKER &&
+	       !stacks.klass[cls].preparing && stacks.klass[cls].ready_n < ahead;
 }
 
 bool stack_wants_more(void)
@@ -409,6 +425,7 @@ bool stack_prepare(void)
 	os_populate(slot_base(b.region, b.at + 1) - os_page_bytes, os_page_bytes,
 	            b.region->slot_bytes, b.end - b.at);
 	lock_acquire(&stacks.lock);
+	check(stacks.klass[cls].ready_n < STACK_AHEAD_MAX);
 	stacks.klass[cls].ready[stacks.klass[cls].ready_n++] = b;
 	stacks.klass[cls].preparing = false;
 	lock_release(&stacks.lock);
@@ -417,25 +434,39 @@ bool stack_prepare(void)
 
 /* ---------------------------------------------------------------- and back */
 
-static struct region *region_of(const void *addr)
+bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot)
 {
-	const char *a = addr;
+	for (uint32_t i = 0, n = stack_regions(); i < n; i++) {
+		const struct region *r = regions[i];
 
-	/* acquire: pairs with store_release in region_make */
-	for (uint32_t i = 0, n = load_acquire(&stacks.n); i < n; i++) {
-		struct region *r = regions[i];
-
-		if (a >= r->base && a < r->base + (size_t)r->slots * r->slot_bytes)
-			return r;
+		if ((const char *)addr >= r->base && (const char *)addr < slot_base(r, r->slots)) {
+			*region = i;
+			*slot = (uint32_t)((size_t)((const char *)addr - r->base) / r->slot_bytes);
+			return true;
+		}
 	}
-	return NULL;
+	return false;
+}
+
+/* The slot that an address lies in; its region is NULL if it is in none. */
+static struct slot slot_of(const void *addr)
+{
+	uint32_t region;
+	struct slot s = { NULL, 0 };
+
+	if (stack_slot_of(addr, &region, &s.i))
+		s.region = regions[region];
+	return s;
 }
 
 /* stacks.lock held. */
-static void put_cold(struct region *r, uint32_t i)
+static void put_cold(struct slot s)
 {
-	r->cold_next[i] = r->cold;
-	r->cold = i + 1;
+	struct region *r = s.region;
+
+	check(lock_is_held(&stacks.lock) && (r->state[s.i] & SLOT_STATE) == SLOT_COLD);
+	r->cold_next[s.i] = r->cold;
+	r->cold = s.i + 1;
 	if (!r->in_cold) {
 		r->in_cold = true;
 		r->next_cold = stacks.klass[r->cls].cold;
@@ -443,20 +474,20 @@ static void put_cold(struct region *r, uint32_t i)
 	}
 }
 
-/* The slots are the caller's, and dead. Nothing in the stacks themselves is looked at here:
- * whoever holds this lock waits for no page (see evacuate.c). */
-static void release(struct g **gs, size_t n)
+/* The slots are the caller's, and dead. The stacks themselves are not read here: a holder
+ * of giving must not wait for a missing page (see evacuate.c). */
+static void release(const struct slot *s, size_t n)
 {
-	struct os_range range[64];
+	struct os_range range[GIVE_TOGETHER];
 
 	lock_acquire(&giving);
 	for (size_t i = 0; i < n; i++) {
-		struct region *r = region_of(gs[i]);
-		uint32_t s = slot_index(r, gs[i]);
+		struct region *r = s[i].region;
 		size_t guard = guard_bytes(r->slot_bytes);
 
-		range[i] = (struct os_range){ slot_base(r, s) + guard, r->slot_bytes - guard };
-		set_state(r, s, SLOT_COLD);
+		check((r->state[s[i].i] & SLOT_STATE) == SLOT_WARM);
+		range[i] = (struct os_range){ slot_base(r, s[i].i) + guard, r->slot_bytes - guard };
+		set_state(r, s[i].i, SLOT_COLD);
 	}
 	os_release(range, n);
 	lock_release(&giving);
@@ -464,63 +495,58 @@ static void release(struct g **gs, size_t n)
 
 void stack_give_back(struct g **gs, size_t n)
 {
-	for (size_t at = 0; at < n;) {
-		size_t k = n - at < 64 ? n - at : 64;
+	struct slot slot[GIVE_TOGETHER];
 
-		release(gs + at, k);
-		lock_acquire(&stacks.lock);
-		for (size_t i = 0; i < k; i++) {
-			struct region *r = region_of(gs[at + i]);
-
-			put_cold(r, slot_index(r, gs[at + i]));
+	for (size_t at = 0, k; at < n; at += k) {
+		for (k = 0; k < GIVE_TOGETHER && at + k < n; k++) {
+			slot[k] = slot_of(gs[at + k]);
+			check(slot[k].region && slot_g(slot[k].region, slot[k].i) == gs[at + k]);
 		}
+		release(slot, k);
+		lock_acquire(&stacks.lock);
+		for (size_t i = 0; i < k; i++)
+			put_cold(slot[i]);
 		lock_release(&stacks.lock);
-		at += k;
 	}
 }
 
 enum stack_place stack_find(const void *addr, struct g **gp)
 {
-	struct region *r = region_of(addr);
-	uint32_t i;
+	struct slot s = slot_of(addr);
 
 	*gp = NULL;
-	if (!r)
+	if (!s.region)
 		return STACK_NOT;
-	i = slot_index(r, addr);
-	/* acquire: pairs with set_state */
-	if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)
-		*gp = slot_g(r, i);
-	if ((size_t)((const char *)addr - r->base) % r->slot_bytes < guard_bytes(r->slot_bytes))
-		return STACK_GUARD;
-	return STACK_INSIDE;
+	*gp = warm_g(s.region, s.i);
+	return (const char *)addr < slot_base(s.region, s.i) + guard_bytes(s.region->slot_bytes)
+	               ? STACK_GUARD
+	               : STACK_INSIDE;
 }
 
 bool stack_overflowed(const struct g *gp)
 {
-	const struct region *r;
+	struct slot s;
 
 	if (os_guard_kind == OS_GUARD_MARKER)
 		return false;
-	r = region_of(gp);
-	return r && (r->state[slot_index(r, gp)] & SLOT_UNGUARDED) &&
-	       *(const uint64_t *)(gp->stack_lo - CHECK_WORD_BYTES) != 0;
+	s = slot_of(gp);
+	return s.region && (s.region->state[s.i] & SLOT_UNGUARDED) &&
+	       *(const uint64_t *)(stack_of(gp)->lo - CHECK_WORD_BYTES) != 0;
 }
 
 void stack_each(void (*fn)(struct g *gp, void *arg), void *arg)
 {
-	for (uint32_t n = load_acquire(&stacks.n), k = 0; k < n; k++) {
-		struct region *r = regions[k];
+	struct g *gp;
 
-		for (uint32_t i = 0; i < load_relaxed(&r->carved); i++)
-			if ((load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM)
-				fn(slot_g(r, i), arg);
-	}
+	for (uint32_t n = stack_regions(), k = 0; k < n; k++)
+		for (uint32_t i = 0; i < load_relaxed(&regions[k]->carved); i++)
+			if ((gp = warm_g(regions[k], i)))
+				fn(gp, arg);
 }
 
 void stack_each_region(void (*fn)(const void *lo, const void *hi, void *arg), void *arg)
 {
-	for (uint32_t i = 0, n = load_acquire(&stacks.n); i < n; i++)
+	for (uint32_t i = 0, n = stack_regions(); i < n; i++)
 		fn(regions[i]->base, slot_base(regions[i], regions[i]->slots), arg);
 }
 
@@ -549,29 +575,9 @@ uint32_t stack_region_begun(uint32_t region)
 	return load_relaxed(&regions[region]->carved);
 }
 
-bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot)
-{
-	for (uint32_t i = 0, n = stack_regions(); i < n; i++) {
-		const struct region *r = regions[i];
-
-		if ((const char *)addr >= r->base &&
-		    (const char *)addr < r->base + (size_t)r->slots * r->slot_bytes) {
-			*region = i;
-			*slot = slot_index(r, addr);
-			return true;
-		}
-	}
-	return false;
-}
-
 struct g *stack_slot_g(uint32_t region, uint32_t slot)
 {
-	const struct region *r = regions[region];
-
-	/* acquire: pairs with set_state */
-	if ((load_acquire(&r->state[slot]) & SLOT_STATE) != SLOT_WARM)
-		return NULL;
-	return slot_g(r, slot);
+	return warm_g(regions[region], slot);
 }
 
 bool stack_keep_try(void)

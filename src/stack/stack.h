@@ -1,5 +1,9 @@
 /*
- * stack.h - goroutine stacks. Defined in stack.c, which explains them.
+ * stack.h - the room stack: the stacks of goroutines, made, guarded and given back.
+ *
+ * The top of a stack is its goroutine, a struct g. The room knows only the size of a
+ * struct g and the place of its struct stack, which describes the stack (stack_init). It
+ * may use base and platform. All of it is in stack.c.
  */
 #ifndef GORO_STACK_H
 #define GORO_STACK_H
@@ -8,14 +12,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/config.h"
+
 struct g;
 
+/* A stack, as its goroutine knows it. */
+struct stack {
+	char *lo;		/* lowest usable byte */
+	char *hi;		/* end of what contexts may use; stored relaxed, as lo is,
+				 * since backtrace_asleep reads them of a goroutine that
+				 * may have ended */
+};
+
+/* Tops of stacks lie at this many different distances from a page's end, this far apart:
+ * see "Colours" in stack.c. */
+#define STACK_COLOURS      4
+#define STACK_COLOUR_BYTES (7 * CACHE_LINE)
+/* The most that a struct g may take, so that it is in the first page of its stack. */
+#define STACK_TOP_MAX (4096 - CACHE_LINE - STACK_COLOURS * STACK_COLOUR_BYTES)
+
+/* A stack, unless GORO_STACK or the program says otherwise, and the smallest and the
+ * largest. Only what is touched of it takes memory. */
+#define STACK_DEFAULT_BYTES (256 << 10)
+#define STACK_MIN_BYTES     (16 << 10)
+#define STACK_MAX_BYTES     (1 << 30)
 #define STACK_CLASSES 17	/* 16 KiB << class, up to 1 GiB */
 
 /* The default class: GORO_STACK or STACK_DEFAULT_BYTES. Set by stack_init. */
 extern int stack_default_class;
 
-void stack_init(void);
+/* Stacks in a batch, which are guarded together; the first batches are smaller. */
+#define STACK_CARVE_BATCH 128
+/* Batches that are prepared ahead, at most. Their first pages take 2 MiB. */
+#define STACK_AHEAD_MAX   4
+
+/* top_bytes: the size of a struct g; stack_at: where in it its struct stack is. */
+void stack_init(size_t top_bytes, size_t stack_at);
 
 /* The smallest class of at least n bytes; -1: larger than the largest. */
 int stack_class(size_t n);
@@ -23,39 +55,39 @@ size_t stack_class_bytes(int cls);
 
 #define STACK_TAKE_MAX 64
 
-/* Takes up to n stacks of a class, cold or fresh, and no more than STACK_TAKE_MAX; each
- * is returned as the G at its top, zeroed but for stack_lo, stack_hi, stack_class. How
- * many: 0 if there is no memory. */
+/* Takes up to n stacks of a class, cold or fresh, and no more than STACK_TAKE_MAX. Each
+ * is returned as the G at its top, zeroed but for its struct stack. The number taken: 0
+ * if there is no memory. */
 size_t stack_take(int cls, struct g **out, size_t n);
 
-/* Stacks of the default class are to be prepared ahead of their use: whoever has
- * time calls stack_prepare until it says that there is nothing to do. */
+/* Whether stacks of the default class are to be prepared ahead of their use. If so, a
+ * thread that has time calls stack_prepare until that returns false. */
 bool stack_wants_more(void);
 bool stack_prepare(void);
 
 /* Gives the memory of n stacks, with the Gs in them, back to the system. */
 void stack_give_back(struct g **gs, size_t n);
 
-/* What lies at an address: for telling an overflow from other faults. Takes no
- * lock, for use in signal handlers. */
+/* What lies at an address, to tell an overflow from other faults; *gp: the G of that
+ * stack, or NULL. Takes no lock, for use in signal handlers. */
 enum stack_place { STACK_NOT, STACK_GUARD, STACK_INSIDE };
 enum stack_place stack_find(const void *addr, struct g **gp);
 
-/* An unguarded stack (guards could not be had) shows an overflow by its check
- * word. */
+/* Whether the check word of an unguarded stack shows an overflow. (A stack is unguarded
+ * if the system had no guards left.) */
 bool stack_overflowed(const struct g *gp);
 
 /* Calls fn for the G of every stack that is in use or in a pool. */
 void stack_each(void (*fn)(struct g *gp, void *arg), void *arg);
 
-/* .. and for the address space of all stacks, in use or not. */
+/* Calls fn for the address space of all stacks, in use or not. */
 void stack_each_region(void (*fn)(const void *lo, const void *hi, void *arg), void *arg);
 
 size_t stack_bytes_reserved(void);
 
 /* ---- for evacuate.c, which looks at all stacks from outside */
 
-/* Regions of slots, in the order in which they were made, and never unmade. Slot i is
+/* Regions of slots, in the order in which they were made; none is ever unmade. Slot i is
  * [base + i * slot_bytes, base + (i + 1) * slot_bytes), guard first. */
 #define STACK_REGIONS_MAX (1 << 16)
 struct stack_region {
@@ -65,14 +97,15 @@ struct stack_region {
 };
 uint32_t stack_regions(void);
 struct stack_region stack_region(uint32_t region);
-uint32_t stack_region_begun(uint32_t region);	/* slots from there on were never used */
-/* The slot that an address lies in; false: in none. */
+/* The first slot that was never used. */
+uint32_t stack_region_begun(uint32_t region);
+/* The slot that an address lies in. False: in none. */
 bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot);
 /* The G of a slot that is in use or in a pool, and so has its first page; else NULL. */
 struct g *stack_slot_g(uint32_t region, uint32_t slot);
 
-/* From one to the other no stack is given back. false: some are being given back at this
- * moment; does not wait. */
+/* Between the two calls no stack is given back. False: a thread is giving stacks back at
+ * this moment; does not wait. */
 bool stack_keep_try(void);
 void stack_keep_end(void);
 

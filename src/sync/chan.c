@@ -1,26 +1,27 @@
 /*
  * chan.c - channels: make, send, receive, close. Invariants and lifetimes: chan.h.
  *
- * Try operations on a channel that is not ready are answered without the lock,
- * and without entering the runtime: polling is cheap and holds up nobody. What
- * is answered so is only "not now". "Closed" allows the caller to drop the
- * channel, so it is said when whoever closes it has let go of it.
+ * A try operation on a channel that is not ready is answered without the lock and without
+ * entering the runtime, so that polling is cheap and holds up no other goroutine. Only
+ * "not now" is answered so. "Closed" allows the caller to drop the channel, so the try
+ * operation takes the lock before it says that: the closer has released it by then.
  *
- * Send and receive have a short way for what is most frequent: elements of a word, the
- * lock is free, no select is met. Nothing on it has to outlast a call, so it saves no
- * registers, and whoever waits has two frames on its stack, its own and sched_await's.
- * For everything else it gives up before it has changed anything, and calls send_any or recv_any.
+ * Send and receive have a short way for the most frequent case: the element is a word,
+ * the lock is free, no select is met. The short way keeps nothing across a call, so it
+ * saves no registers, and a goroutine that waits has two frames on its stack, its own and
+ * sched_await's. In every other case it gives up before it changes anything, and calls
+ * send_any or recv_any.
  */
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <stdlib.h>
 
-#include "panic.h"
-#include "profile_hooks.h"
+#include "goroutine/panic.h"
+#include "sync/wait_profile.h"
 
-/* malloc aligns to 16; aligned_alloc would, too, but it takes five times as long
- * as the little that is wasted here is worth. Valgrind's search for leaks wants a
- * pointer to the beginning of a block, so there it is aligned_alloc. */
+/* malloc aligns to 16, so the block has this many bytes more than needed. aligned_alloc
+ * takes five times as long as malloc. Valgrind's leak check needs a pointer to the
+ * beginning of a block, so under valgrind it is aligned_alloc. */
 #define BEFORE (CACHE_LINE - 16)
 
 static char *block_alloc(size_t n)
@@ -66,7 +67,7 @@ goro_chan *goro_chan_ref(goro_chan *c)
 	return c;
 }
 
-/* By way of the macros that GORO_CHECK_CHANNELS turns on. */
+/* Called by the macros that GORO_CHECK_CHANNELS turns on. */
 goro_chan *goro_chan_check(goro_chan *c, size_t size, const char *call)
 {
 	if (c && size != 0 && size != c->elem_size)
@@ -75,7 +76,7 @@ goro_chan *goro_chan_check(goro_chan *c, size_t size, const char *call)
 	return c;
 }
 
-/* Lock held, no references: nobody waits, and no select will come back. */
+/* Lock held, no references: no goroutine waits, and no select will come back. */
 static bool is_abandoned(const goro_chan *c)
 {
 	return c->selects == 0 && waitq_empty(&c->recvq) && waitq_empty(&c->sendq);
@@ -90,12 +91,10 @@ static __attribute__((noinline)) void last_unref(goro_chan *c, uint32_t refs)
 		store_relaxed(&c->refs, 0);
 		chan_panic_freed("unref of");
 	}
-	mp = rt_enter();
-	lock_acquire(&c->lock);
+	mp = rt_enter_lock(&c->lock);
 	c->orphan = true;
 	over = is_abandoned(c);
-	lock_release(&c->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &c->lock);
 	if (over)
 		chan_free(c);
 }
@@ -106,7 +105,7 @@ void goro_chan_unref(goro_chan *c)
 
 	if (!c)
 		return;
-	/* acqrel: whoever frees has seen what the others did; pairs with itself */
+	/* acqrel: the last one frees, having seen what others did; pairs with itself */
 	refs = fetch_add_acqrel(&c->refs, (uint32_t)-1);
 	if (refs <= 1)
 		last_unref(c, refs);
@@ -125,7 +124,7 @@ bool chan_leave(goro_chan *c, struct waiter *w)
 	return over;
 }
 
-/* Nothing of its buffer is to be seen. */
+/* The buffer is hidden from users: nil, a timer's, or freed, which panics. */
 static bool is_opaque(const goro_chan *c, const char *what)
 {
 	if (likely(c && !c->of_timer))
@@ -158,8 +157,9 @@ static _Noreturn __attribute__((noinline, cold)) void wait_on_nil(struct m *mp, 
 	throw("a goroutine that waits forever was woken");
 }
 
-/* Queues the running goroutine. It then parks, releasing the channel's lock; the channel
- * is not touched again: it may be gone. (queued is a select's; it makes one store of four.) */
+/* Queues the running goroutine. It then parks, which releases the channel's lock, and
+ * does not touch the channel again: it may be gone. (Only selects use queued. It is
+ * cleared so that the compiler merges the four stores into one.) */
 static inline __attribute__((always_inline)) void
 wait_prepare(struct m *mp, goro_chan *c, struct waitq *q, void *elem)
 {
@@ -175,8 +175,8 @@ wait_prepare(struct m *mp, goro_chan *c, struct waitq *q, void *elem)
 	waitq_put(q, w);
 }
 
-/* Apart, since what the profile has to remember would take registers of those who wait
- * when nobody profiles. */
+/* A function of its own: the profile's variables would take registers from every waiter
+ * when no profile is on. */
 static __attribute__((noinline, cold)) bool
 wait_profiled(struct m *mp, goro_chan *c, bool is_send, void *elem, enum wait_reason why)
 {
@@ -201,8 +201,9 @@ wait_exit(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_rea
 	return sched_await(mp, &c->lock, why);
 }
 
-/* Unlocked, and somebody may sleep on the lock: wakes it, makes peer ready, if there is one,
- * and leaves the runtime. (Only the lock's address is of use: the channel may be gone.) True. */
+/* The lock is released and threads may sleep on it. Wakes them, makes peer ready unless
+ * it is NULL, and leaves the runtime. The channel may be gone: only the lock's address is
+ * used. Returns true. */
 static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock *l, uint32_t word,
                                                       struct g *peer)
 {
@@ -213,10 +214,11 @@ static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock 
 	return true;
 }
 
-/* An operation is done: unlocks, makes peer ready and leaves the runtime. True. */
+/* Ends an operation: unlocks, makes peer ready unless it is NULL, leaves the runtime.
+ * Returns true. */
 static inline __attribute__((always_inline)) bool done_exit(struct m *mp, goro_chan *c, struct g *peer)
 {
-	uint32_t word = lock_release_quietly(&c->lock);
+	uint32_t word = alone_lock_release(&c->lock);
 
 	if (word)
 		return wake_exit(mp, &c->lock, word, peer);
@@ -260,7 +262,7 @@ static __attribute__((noinline, cold)) void send_enter(struct m *mp, goro_chan *
 	send_late(rt_enter_free_slow(mp), c, elem);
 }
 
-/* Sends if that is as simple as it mostly is; *peer as of chan_send_now. The channel is not closed. */
+/* Sends, in the most frequent case only; *peer as in chan_send_now. c is not closed. */
 static inline __attribute__((always_inline)) bool
 send_simply(goro_chan *c, const void *elem, struct waiter *w, struct g **peer)
 {
@@ -289,10 +291,11 @@ void goro_chan_send(goro_chan *c, const void *elem)
 		send_enter(mp, c, elem);
 		return;
 	}
-	if (unlikely(!c || !lock_try(&c->lock))) {
+	if (unlikely(!c || !alone_lock_try(&c->lock))) {
 		send_late(mp, c, elem);
 		return;
 	}
+	chan_check_often(c);
 	w = c->recvq.first;
 	if (unlikely(c->closed)) {
 		panic_closed(c);
@@ -314,9 +317,8 @@ bool goro_chan_try_send(goro_chan *c, const void *elem)
 
 	if (!c)
 		return false;
-	/* Not closed, and then full. A closed channel does not become full, so
-	 * it was full and not closed at one moment, whatever happened between
-	 * the two looks. */
+	/* Not closed, and then full. A closed channel does not become full: it was full
+	 * and not closed at the moment of the first look, whatever came after. */
 	if (!load_acquire(&c->closed) && chan_seems_full(c))
 		return false;
 	mp = rt_enter();
@@ -359,7 +361,7 @@ static __attribute__((noinline, cold)) bool recv_enter(struct m *mp, goro_chan *
 	return recv_late(rt_enter_free_slow(mp), c, elem);
 }
 
-/* As send_simply. There is somebody who sends, or something in the ring. */
+/* Like send_simply. A sender waits, or the ring has an element. */
 static inline __attribute__((always_inline)) bool
 recv_simply(goro_chan *c, void *elem, struct waiter *w, struct g **peer)
 {
@@ -386,8 +388,9 @@ bool goro_chan_recv(goro_chan *c, void *elem)
 
 	if (unlikely(!rt_try_enter(mp)))
 		return recv_enter(mp, c, elem);
-	if (unlikely(!c || !lock_try(&c->lock)))
+	if (unlikely(!c || !alone_lock_try(&c->lock)))
 		return recv_late(mp, c, elem);
+	chan_check_often(c);
 	w = c->sendq.first;
 	if (!w && c->count == 0) {
 		if (likely(!c->closed))
@@ -406,8 +409,8 @@ enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)
 
 	if (!c)
 		return GORO_RECV_EMPTY;
-	/* Empty, and then not closed. A closed channel is not opened again, so
-	 * it was empty and not closed when the first look was made. */
+	/* Empty, and then not closed. A closed channel is not opened again, so it was
+	 * empty and not closed at the moment of the first look. */
 	if (chan_seems_empty(c) && !load_acquire(&c->closed))
 		return GORO_RECV_EMPTY;
 	mp = rt_enter();
@@ -422,7 +425,7 @@ enum goro_recv goro_chan_try_recv(goro_chan *c, void *elem)
 
 /* ------------------------------------------------------------------ close */
 
-/* Takes all who wait in q, appending them to the list that ends at *end. */
+/* Takes all waiters of q and appends them to the list that ends at *end. */
 static struct waiter **close_queue(goro_chan *c, struct waitq *q, struct waiter **end)
 {
 	struct waiter *w;
@@ -444,7 +447,7 @@ bool chan_close_now(goro_chan *c, struct waiter **waited)
 
 	chan_lock(c, "close of");
 	open = !c->closed;
-	/* release: pairs with load_acquire in goro_chan_try_send, .._try_recv */
+	/* release: pairs with load_acquire in goro_chan_try_send, goro_chan_try_recv */
 	store_release(&c->closed, true);
 	end = close_queue(c, &c->recvq, end);
 	end = close_queue(c, &c->sendq, end);
@@ -453,7 +456,7 @@ bool chan_close_now(goro_chan *c, struct waiter **waited)
 	return open;
 }
 
-/* The waiters are gathered under the lock and made ready after it. */
+/* Gathers the waiters under the lock and makes them ready after the unlock. */
 void goro_chan_close(goro_chan *c)
 {
 	struct m *mp = rt_enter();

@@ -1,32 +1,36 @@
 /*
  * chan.h - a channel from the inside: what chan.c and select.c share.
  *
- * One lock a channel, a ring of elements, and two queues of waiting goroutines.
+ * The room sync has what goroutines wait for each other with: channels, select, locks,
+ * groups, pools, contexts, and timers as programs see them. It may use goroutine, sched,
+ * timer, stack, platform and base.
  *
- * Invariants, under the lock, where waiters of a select that was claimed through
- * another channel do not count:
- *	- at least one of sendq and recvq is empty, unless one select waits to
- *	  send and to receive on an unbuffered channel;
+ * A channel is a lock, a ring of elements, and two queues of waiting goroutines.
+ *
+ * Invariants, under the lock. A waiter of a select that was claimed through another
+ * channel does not count:
+ *	- at least one of sendq and recvq is empty, unless one select waits to send and to
+ *	  receive on an unbuffered channel;
  *	- count > 0 implies that recvq is empty;
  *	- count < capacity implies that sendq is empty.
  *
- * A sender that finds a receiver waiting copies the element straight to where
- * the receiver wants it, and the other way about; the ring is for when nobody
- * waits.
+ * A sender that finds a receiver waiting copies the element straight to where the
+ * receiver wants it, and a receiver takes it straight from a waiting sender. The ring is
+ * for elements that no goroutine waits for.
  *
  * Lifetimes
  *
- * There is no collector: the peer may drop its reference, the last one, as soon
- * as its own call returns. So the side that completes an operation takes what it
- * needs first and lets the unlock be its last access to the channel; making the
- * peer ready comes after and touches only the peer.
+ * There is no collector: the peer may drop the last reference as soon as its own call
+ * returns. So the goroutine that completes an operation first takes what it needs, and
+ * the unlock is its last access to the channel. Then it makes the peer ready, which
+ * touches only the peer.
  *
- * A goroutine that waits in a select comes back to the channels that did not
- * wake it, to take its waiters off their queues, and the peer that woke it may
- * have dropped those channels by then. So each such waiter counts in selects,
- * and a channel without references that has some is an orphan, freed by the last
- * select that leaves it. A plain send or receive does not come back, and on an
- * orphan it never ends: it keeps the channel by being in its queue.
+ * A goroutine that waited in a select comes back to the channels that did not wake it, to
+ * take its waiters off their queues. The peer that woke it may have dropped those
+ * channels by then. So each such waiter counts in selects, and a channel without
+ * references but with such waiters is an orphan: the last select that leaves it frees it.
+ * A plain send or receive does not come back. On an orphan it never ends, and its place
+ * in the queue keeps the channel.
  */
 #ifndef GORO_CHAN_H
 #define GORO_CHAN_H
@@ -34,18 +38,18 @@
 #include <goro.h>
 #include <string.h>
 
-#include "runtime.h"
-#include "waitq.h"
+#include "sched/alone.h"
+#include "sync/waitq.h"
 
 /*
- * What operations write lies in one cache line, so that a channel between two
- * processors costs one line's way to and fro, and a look from outside one miss;
- * on an unbuffered channel they touch no other. What they only read, of a
- * buffered one, lies in the next, which both processors then keep.
+ * Operations write one cache line, so that a channel between two processors moves one
+ * line to and fro, and a look from outside is one miss. On an unbuffered channel they
+ * touch no other line. What they only read, of a buffered channel, is in the next line,
+ * of which both processors keep a copy.
  */
 struct goro_chan {
-	/* Under the lock; closed, count and whether a queue is empty are also
-	 * read without it. */
+	/* Under the lock. closed, count and whether a queue is empty are also read
+	 * without it. */
 	_Alignas(CACHE_LINE) struct lock lock;
 	bool closed;
 	bool orphan;		/* the last reference is gone */
@@ -58,15 +62,31 @@ struct goro_chan {
 	/* Constant. */
 	_Alignas(CACHE_LINE) size_t capacity;
 	size_t ring_bytes;
-	void *block;		/* the memory that this lies in */
-	bool of_timer;		/* shown to users as unbuffered, see time.c */
+	void *block;		/* the memory that holds this struct */
+	bool of_timer;		/* users see it as unbuffered, see time.c */
 
 	uint32_t selects;	/* waiters that will come back; under the lock */
 	uint32_t refs;		/* atomic */
+	/* Constant. The context that closes the channel, or NULL: only a goroutine with a
+	 * pointer to it can close the channel. For reach.c. */
+	uint32_t owner_bytes;
+	const void *owner;
 
 	_Alignas(CACHE_LINE) char ring[];
 };
 _Static_assert(offsetof(struct goro_chan, capacity) == CACHE_LINE, "chan: one line is written");
+
+/* ---- chan_check.c */
+
+#if GORO_CHECKS
+/* Operations of a thread between two checks. */
+#define CHAN_CHECK_PERIOD 16
+/* Lock held, between two changes: checks the invariants above. Returns how many wait. */
+size_t chan_check(const goro_chan *c);
+void chan_check_often(const goro_chan *c);
+#else
+static inline void chan_check_often(const goro_chan *c) { (void)c; }
+#endif
 
 /* ---- chan_freed.c */
 
@@ -74,19 +94,18 @@ _Static_assert(offsetof(struct goro_chan, capacity) == CACHE_LINE, "chan: one li
 void chan_free(goro_chan *c);
 _Noreturn void chan_panic_freed(const char *what) __attribute__((cold));
 
-/* Takes the lock after lock_try has failed, or panics with "WHAT freed channel". The caller
- * holds no locks. */
+/* Takes the lock after lock_try has failed, or panics with "WHAT freed channel". The
+ * caller holds no locks. */
 void chan_lock_late(goro_chan *c, const char *what) __attribute__((cold));
 
 static inline void chan_lock(goro_chan *c, const char *what)
 {
-	if (unlikely(!lock_try(&c->lock)))
+	if (unlikely(!alone_lock_try(&c->lock)))
 		chan_lock_late(c, what);
 }
 
-/* Nothing to receive, or no room to send: asked without the lock, true at one
- * moment of the call. The loads are acquire to be in order with those of closed
- * before or after them. */
+/* Nothing to receive; no room to send. Without the lock: true at one moment of the call.
+ * The loads are acquire to stay in order with the caller's loads of closed. */
 static inline bool chan_seems_empty(const goro_chan *c)
 {
 	return c->buffered ? load_acquire(&c->count) == 0 : waitq_empty(&c->sendq);
@@ -99,9 +118,8 @@ static inline bool chan_seems_full(const goro_chan *c)
 
 /* --------------------------------------------------------------- elements */
 
-/* The sizes of C's own types inline; a call of memcpy costs more than they do.
- * (Where the compiler sees what is copied, the cases of other sizes are not taken,
- * but it would warn of them.) */
+/* Copies the sizes of C's own types inline: a call of memcpy costs more. (The asm hides
+ * the objects from the compiler, which would warn of the cases of other sizes.) */
 static inline void elem_copy(void *to, const void *from, size_t n)
 {
 	__asm__("" : "+r"(from), "+r"(to));
@@ -116,7 +134,8 @@ static inline void elem_copy(void *to, const void *from, size_t n)
 	}
 }
 
-/* Only the sizes that are most frequent; to NULL: nobody wants it. False: another size. */
+/* Copies the most frequent sizes only. False: another size. to NULL: the value is not
+ * wanted. */
 static inline bool elem_copy_word(void *to, const void *from, size_t n)
 {
 	if (unlikely(!to))
@@ -136,7 +155,7 @@ static inline void elem_zero(void *to, size_t n)
 		memset(to, 0, n);
 }
 
-/* Where the next goes. */
+/* Where the next element goes. */
 static inline char *ring_end(goro_chan *c)
 {
 	size_t at = c->recv_at + c->count * c->elem_size;
@@ -146,12 +165,14 @@ static inline char *ring_end(goro_chan *c)
 
 static inline void ring_put(goro_chan *c, const void *elem)
 {
+	check(c->count < c->capacity);
 	elem_copy(ring_end(c), elem, c->elem_size);
 	store_release(&c->count, c->count + 1);
 }
 
 static inline void ring_advance(goro_chan *c)
 {
+	check(c->count > 0);
 	c->recv_at += c->elem_size;
 	if (c->recv_at == c->ring_bytes)
 		c->recv_at = 0;
@@ -167,17 +188,18 @@ static inline void ring_get(goro_chan *c, void *elem)
 
 /* ---------------------------------------------------------------- waiters */
 
-/* A select is woken by who claims it, one of several that may hold the locks of
- * several of its channels. */
+/* Several goroutines may hold the locks of several channels of one select. The one that
+ * claims the select wakes it. */
 static inline bool select_claim(struct g *gp, uint32_t seq)
 {
-	/* Relaxed: nothing is read on the strength of it; what the claimer
-	 * writes is published by g_ready. */
+	/* Relaxed: the claimer reads nothing because of it, and g_ready publishes what it
+	 * writes. */
 	return (seq & 1) && cas_relaxed(&gp->select_seq, &seq, seq + 1);
 }
 
 static bool chan_claim_select(goro_chan *c, struct waiter *w)
 {
+	check(w->key == c && w->queued && c->selects > 0);
 	w->queued = false;
 	if (!select_claim(w->gp, load_relaxed(&w->gp->select_seq)))
 		return false;
@@ -186,8 +208,8 @@ static bool chan_claim_select(goro_chan *c, struct waiter *w)
 	return true;
 }
 
-/* A wide select leaves the waiters of the G unused, and there where its own are: for who
- * looks at it while it waits (reach.c). ws NULL: it is over. */
+/* A wide select does not use the waiters of the G. It tells there where its own are, for
+ * reach.c. ws NULL: the select is over. */
 static inline void select_show_wide(struct g *gp, struct waiter *ws, int n)
 {
 	gp->waiters[0] = (struct waiter){
@@ -202,7 +224,7 @@ static inline bool select_is_wide(const struct g *gp)
 	return !w->key && w->is_select && w->elem && w->next == w->elem && w->prev == w->elem;
 }
 
-/* The goroutine of a waiter that is no select's: of its address, which takes no load. */
+/* The goroutine of a plain waiter, from its address: no load. */
 static inline struct g *g_of_waiter(struct waiter *w)
 {
 	struct g *gp = (struct g *)((char *)w - offsetof(struct g, waiter));
@@ -211,8 +233,7 @@ static inline struct g *g_of_waiter(struct waiter *w)
 	return gp;
 }
 
-/* The first in line that still waits: its goroutine is the caller's to make
- * ready. NULL: none. */
+/* Takes the first waiter that still waits, which the caller makes ready. NULL: none. */
 static inline struct waiter *chan_take_waiter(goro_chan *c, struct waitq *q)
 {
 	struct waiter *w;
@@ -225,12 +246,15 @@ static inline struct waiter *chan_take_waiter(goro_chan *c, struct waitq *q)
 
 /* ------------------------------------------------- operations, lock held */
 
-/* Sends without waiting, if that can be done; *peer, if any, is to be made
+/* Sends, if that is possible without waiting. *peer, unless NULL: the caller makes it
  * ready after the unlock. The channel is not closed. */
 static inline bool chan_send_now(goro_chan *c, const void *elem, struct g **peer)
 {
-	struct waiter *w = chan_take_waiter(c, &c->recvq);
+	struct waiter *w;
 
+	chan_check_often(c);
+	check(!c->closed);
+	w = chan_take_waiter(c, &c->recvq);
 	*peer = NULL;
 	if (w) {
 		if (w->elem)
@@ -249,8 +273,10 @@ static inline bool chan_send_now(goro_chan *c, const void *elem, struct g **peer
 static inline __attribute__((always_inline))
 enum goro_recv chan_recv_now(goro_chan *c, void *elem, struct g **peer)
 {
-	struct waiter *w = chan_take_waiter(c, &c->sendq);
+	struct waiter *w;
 
+	chan_check_often(c);
+	w = chan_take_waiter(c, &c->sendq);
 	*peer = NULL;
 	if (c->count > 0) {
 		ring_get(c, elem);
@@ -273,12 +299,12 @@ enum goro_recv chan_recv_now(goro_chan *c, void *elem, struct g **peer)
 	return GORO_RECV_OK;
 }
 
-/* Closes c, taking its lock; false: it is closed already. Those who waited, linked
- * by next, are the caller's to make ready when it holds no locks. */
+/* Takes the lock and closes c. False: it was closed already. *waited: the waiters, linked
+ * by next; the caller makes them ready when it holds no locks. */
 bool chan_close_now(goro_chan *c, struct waiter **waited);
 
-/* A select's waiter that did not win leaves. Takes the lock. True: the caller
- * is to free the channel. */
+/* Takes a select's waiter off c, which did not wake the select. Takes the lock. True: the
+ * caller frees the channel. */
 bool chan_leave(goro_chan *c, struct waiter *w);
 
 #endif

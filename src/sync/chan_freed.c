@@ -1,20 +1,21 @@
 /*
- * chan_freed.c - channels that are used after their last goro_chan_unref: they panic,
- * where they are kept (freed.h).
+ * chan_freed.c - a channel that is used after its last goro_chan_unref panics while its
+ * memory is kept (freed.h).
  *
- * A kept channel is closed as well. So sends and receives that do not wait, which look at
- * a channel without its lock, go on to the lock, too, and come to chan_lock_late.
+ * A kept channel is closed as well: then a try operation, which first looks without the
+ * lock, goes on to the lock, too, and ends in chan_lock_late.
  *
- * A reference that is taken or dropped when none is left is seen in the count, without
- * the setting too, as long as nobody else has been given the memory.
+ * goro_chan_ref and goro_chan_unref find out from the count alone, without the setting,
+ * as long as malloc has not reused the memory.
  */
-#include "chan.h"
-#include "freed.h"
-#include "panic.h"
+#include "sync/chan.h"
+#include "sync/freed.h"
+#include "goroutine/panic.h"
 
 void chan_free(goro_chan *c)
 {
-	/* Before it is kept, and perhaps freed by another thread. It is gone either way. */
+	check(c->selects == 0 && waitq_empty(&c->sendq) && waitq_empty(&c->recvq));
+	/* Before freed_release, after which another thread may free it. */
 	c->closed = true;
 	c->of_timer = true;	/* so that goro_chan_len and goro_chan_cap look closer */
 	freed_release(c->block, &c->lock);

@@ -1,31 +1,31 @@
 /*
  * cond.c - sync.Cond.
  *
- * Every wait draws a ticket while it still has the mutex; notified is how many
- * tickets were called so far. A signal calls the next ticket, whether its holder
- * sleeps already or is on its way: who arrives with a ticket that was called does
- * not sleep. So a signal goes to one who waited when it was given, the longest
- * of them, and nobody who comes later can take it away.
+ * A wait draws a ticket while it still has the mutex. notified is the number of tickets
+ * called so far. A signal calls the next ticket, whether its holder sleeps already or is
+ * on its way there; a holder whose ticket was called does not sleep. So a signal goes to
+ * the goroutine that has waited longest, and a goroutine that comes later cannot take it
+ * away.
  *
  * Invariants, under the lock:
  *	- notified <= tickets, as distances: both may wrap around;
  *	- a sleeper's ticket is not called yet.
  *
- * Lifetimes: who is called may free the condition, so the unlock is the last
- * access to it, and making the goroutines ready comes after.
+ * Lifetimes: a woken goroutine may free the condition. So the unlock is the last access
+ * to it, and making goroutines ready comes after.
  */
 #include <goro.h>
 
-#include "linger.h"
-#include "mutex.h"
-#include "profile_hooks.h"
-#include "waitq.h"
+#include "sched/linger.h"
+#include "sync/mutex.h"
+#include "sync/wait_profile.h"
+#include "sync/waitq.h"
 
 struct cond {
 	uint32_t tickets;	/* drawn so far */
-	uint32_t notified;	/* called so far; under lock, but read without */
+	uint32_t notified;	/* called so far; written under lock, read without */
 	struct lock lock;
-	struct waitq q;		/* in order of tickets, almost */
+	struct waitq q;		/* nearly in order of tickets */
 };
 _Static_assert(sizeof(struct cond) == sizeof(goro_cond), "public size");
 
@@ -50,10 +50,11 @@ void goro_cond_wait(goro_cond *cond, goro_mutex *m)
 	} else {
 		int64_t since = profile_wait_start();
 
+		check((int32_t)(load_seqcst(&c->tickets) - ticket) > 0);
 		w = &mp->curg->waiter;
 		w->gp = mp->curg;
 		w->ticket = ticket;
-		w->elem = c;		/* for who looks: reach.c */
+		w->elem = c;		/* for reach.c */
 		waitq_put(&c->q, w);
 		mp = park(mp, park_unlock, &c->lock, WAIT_COND_WAIT);
 		profile_block_event(mp, since);
@@ -62,64 +63,58 @@ void goro_cond_wait(goro_cond *cond, goro_mutex *m)
 	mutex_lock((struct mutex *)m);
 }
 
-/* Nobody waits whom a notification would have to reach. A wait that another
- * thread has put before this, by the mutex or otherwise, is seen. */
+/* No goroutine waits that a notification must reach. A wait that happened before this
+ * call, by the mutex or otherwise, is seen. */
 static bool nobody_waits(const struct cond *c)
 {
 	return load_seqcst(&c->tickets) == load_seqcst(&c->notified);
 }
 
-/* Takes the holder of a ticket off the queue; NULL: it is on its way. It is at
- * the head, unless those who drew later were faster. */
+/* Takes the holder of a ticket off the queue; NULL: it is on its way. It is the first,
+ * unless a goroutine that drew later was faster. */
 static struct waiter *take_ticket(struct cond *c, uint32_t ticket)
 {
 	struct waiter *w = c->q.first;
 
-	while (w && w->ticket != ticket)
-		w = w->next;
+	for (; w && w->ticket != ticket; w = w->next)
+		check(!was_called(c, w->ticket));
 	if (w)
 		waitq_remove(&c->q, w);
 	return w;
 }
 
-void goro_cond_signal(goro_cond *cond)
+static void notify(struct cond *c, bool all)
 {
-	struct cond *c = (struct cond *)cond;
 	struct waiter *w = NULL;
 	struct m *mp;
 
 	if (nobody_waits(c))
 		return;
-	mp = rt_enter();
-	lock_acquire(&c->lock);
-	if (!nobody_waits(c)) {
-		uint32_t ticket = c->notified;
-
-		store_seqcst(&c->notified, ticket + 1);
-		w = take_ticket(c, ticket);
+	mp = rt_enter_lock(&c->lock);
+	check((int32_t)(load_seqcst(&c->tickets) - c->notified) >= 0);
+	if (all) {
+		w = c->q.first;
+		c->q = (struct waitq){ .first = NULL };
+		store_seqcst(&c->notified, load_seqcst(&c->tickets));
+	} else if (!nobody_waits(c)) {
+		w = take_ticket(c, c->notified);
+		store_seqcst(&c->notified, c->notified + 1);
 	}
 	lock_release(&c->lock);
 	linger();
-	if (w)
+	if (all)
+		ready_in_order(mp, w);
+	else if (w)
 		g_ready(mp, w->gp);
 	rt_exit(mp);
 }
 
+void goro_cond_signal(goro_cond *cond)
+{
+	notify((struct cond *)cond, false);
+}
+
 void goro_cond_broadcast(goro_cond *cond)
 {
-	struct cond *c = (struct cond *)cond;
-	struct waiter *w;
-	struct m *mp;
-
-	if (nobody_waits(c))
-		return;
-	mp = rt_enter();
-	lock_acquire(&c->lock);
-	w = c->q.first;
-	c->q = (struct waitq){ .first = NULL };
-	store_seqcst(&c->notified, load_seqcst(&c->tickets));
-	lock_release(&c->lock);
-	linger();
-	ready_in_order(mp, w);
-	rt_exit(mp);
+	notify((struct cond *)cond, true);
 }

@@ -1,94 +1,92 @@
 /*
  * ctx.c - contexts: cancellations, deadlines and values, handed down a tree.
  *
- * Every context is a node that can be cancelled, and those below it with it,
- * except the background and those made by goro_ctx_without_cancel (never). A
- * context costs no goroutine; a deadline costs a timer while it is in the future.
+ * Every context is a node that can be cancelled, and the nodes below it with it, except
+ * the background and those made by goro_ctx_without_cancel (never). A context costs no
+ * goroutine. A deadline costs a timer while it is in the future.
  *
  * Locks
  *
- * Each node has a lock for its own state and for the list of its children. A
- * thread holds at most one of them, and under it at most the lock of the node's
- * channel and those of timers and of the scheduler; so there is no order among
- * nodes to keep, and a cancellation that comes from above cannot meet one from
- * below halfway.
+ * Each node has a lock for its own state and for the list of its children. A thread holds
+ * at most one of them, and under it at most the lock of the node's channel and those of
+ * timers and of the scheduler. So there is no order among nodes to keep, and two
+ * cancellations, one from above and one from below, cannot deadlock.
  *
  * Cancelling a tree
  *
- * walk_step goes through the tree depth first: it marks a node, goes down to its
- * first child, and takes a child off its parent's list when nothing is left below
- * it. It holds no lock from step to step, only references to the nodes from the
- * top down to where it is; a lock is held for as long as one node takes.
+ * walk_step goes through the tree depth first: it marks a node, goes down to its first
+ * child, and takes a child off its parent's list when nothing is left below it. Between
+ * steps it holds no lock, only references to the nodes from the top down to where it is.
+ * It holds a lock for as long as one node takes.
  *
- *	- A child is linked only below a node that is not marked, so that nothing
- *	  is added below a marked one.
- *	- A child is unlinked by a walk only when all below it is marked. So a
- *	  walk that finds a node without children knows that all below it is
- *	  marked, whoever did it: when goro_ctx_cancel returns, everything below
- *	  is done, also if another one was first and is not finished yet.
- *	- Walks that meet help each other: each step can be made by anybody.
+ *	- A child is linked only below a node that is not marked, so that nothing is added
+ *	  below a marked one.
+ *	- A walk unlinks a child only when all below it is marked. So a walk that finds a
+ *	  node without children knows that all below it is marked, whichever walk did it:
+ *	  when goro_ctx_cancel returns, everything below is done, also if another walk was
+ *	  first and is not finished yet.
+ *	- Walks that meet help each other: any walk can make each step.
  *
- * The last is also how a timer, which must not take long, gets away with a large
- * tree: after so many steps it leaves the rest to a goroutine that begins anew.
+ * So a timer, which must not take long, can cancel a large tree: after WALK_STEPS steps
+ * it leaves the rest to a goroutine that begins anew.
  *
  * Lifetimes
  *
- * A child holds a reference to its parent; the parent's list of children holds
- * none. A walk takes one, if there are any left (ref_if_alive); a child without
- * references is on its way out, has nobody below it, and is passed over.
+ * A child holds a reference to its parent. The parent's list of children holds none. A
+ * walk takes a reference to a child if it has any left (ref_if_alive). A child without
+ * references is on its way out and has nothing below it, and the walk passes over it.
  *
- * Where the last reference is dropped inside the runtime, where memory cannot be
- * freed, the node is put on a list that the next call from user code sees to.
+ * The runtime cannot free memory. If it drops the last reference to a node, it puts the
+ * node on a list, which the next call from user code reaps.
  *
- * A function to be run when the context is done does not refer to it like a user:
- * it holds its memory only, so that the last user's leaving cancels the context
- * and runs the function.
+ * A function that is to run when the context is done holds the context's memory only, no
+ * reference. So when the last user drops its reference, the context is cancelled and the
+ * function runs.
  *
- * Rejected: holding the parent's lock while the children are cancelled, as Go
- * does: whoever wants to make a child of the root waits while a hundred thousand
- * others are cancelled, and here it is a thread with its P that would wait. One
- * lock a tree, for the same reason.
+ * Rejected: holding the parent's lock while the children are cancelled, as Go does. A
+ * goroutine that makes a child of the root would wait while a hundred thousand others are
+ * cancelled, and here a thread with its P would wait. One lock a tree, for the same
+ * reason.
  */
 #include <errno.h>
 #include <goro.h>
 #include <stdlib.h>
 
-#include "chan.h"
-#include "deadline.h"
-#include "freed.h"
-#include "os.h"
+#include "sync/chan.h"
+#include "sync/deadline.h"
+#include "sync/freed.h"
+#include "base/os.h"
 
-/* Steps after which a walk lets others run; and a timer's leaves off. */
-#define BREATHE_STEPS 64
-#define FIRE_STEPS 64
-/* A function that could not be started, for lack of memory, is tried again. */
-#define RETRY_NS (1 * GORO_MILLISECOND)
+/* Steps after which a walk leaves the runtime for a moment, or, in a timer, leaves the
+ * rest to a goroutine. */
+#define WALK_STEPS 64
 
 struct goro_ctx {
 	/* Constant. */
 	goro_ctx *parent;	/* NULL: the background */
-	goro_ctx *up;		/* the parent if that can be done, else NULL */
+	goro_ctx *up;		/* the parent if it can be cancelled, else NULL */
 	const void *key;
 	void *value;
 	int64_t deadline;	/* its own or one from above */
 	bool never;		/* is never done */
 
 	uint32_t refs;		/* atomic: of users and children */
-	uint32_t holds;		/* atomic: of its memory, by all refs together, each func */
+	uint32_t holds;		/* atomic, on its memory: all refs hold it once, each
+				 * func */
 
 	/* Under the lock. */
 	struct lock lock;
-	int err, cause;		/* err: release, after cause; 0: not done */
-	goro_chan *done;	/* release; made when asked for */
+	int err, cause;		/* err is stored after cause, by release; 0: not done */
+	goro_chan *done;	/* stored by release; made by goro_ctx_done */
 	struct {
-		goro_ctx *first, **end;	/* end: where the next is put */
+		goro_ctx *first, **end;	/* end: where the next one goes */
 	} children;
 	struct {
 		goro_ctx_func *first, **end;
 	} funcs;
 
 	/* Under up's lock: its list of children. */
-	goro_ctx *next, **at;	/* at: the pointer to us; NULL: not linked */
+	goro_ctx *next, **at;	/* at: the pointer to this node; NULL: not linked */
 
 	goro_ctx *dead_next;
 	struct timer timer;	/* started under the lock */
@@ -110,14 +108,14 @@ static goro_ctx background = {
 	.refs = 1,
 	.holds = 1,
 	.lock = LOCK_INIT(RANK_CTX),
-	.children = { .end = &background.children.first },
 	.funcs = { .end = &background.funcs.first },
 };
 
-/* The lists of children and of functions are in the order in which those came. x: a variable. */
+/* The lists of children and of functions, in the order of linking. x: a variable. */
 #define LIST_INIT(list) ((list)->end = &(list)->first)
 #define LIST_PUT(list, x)                               \
 	do {                                            \
+		check(!*(list)->end);                   \
 		(x)->next = NULL;                       \
 		(x)->at = (list)->end;                  \
 		*(list)->end = (x);                     \
@@ -125,6 +123,7 @@ static goro_ctx background = {
 	} while (0)
 #define LIST_REMOVE(list, x)                            \
 	do {                                            \
+		check(*(x)->at == (x));                 \
 		*(x)->at = (x)->next;                   \
 		if ((x)->next)                          \
 			(x)->next->at = (x)->at;        \
@@ -143,7 +142,7 @@ static void func_launch(struct m *mp, goro_ctx_func *f)
 		timer_start(mp, &f->timer, os_now() + RETRY_NS);
 }
 
-/* Started, f waits for the fire to be over: see func_run. */
+/* The started goroutine waits for the end of this fire: see func_run. */
 static void fire_func(struct m *mp, struct timer *t, int64_t now)
 {
 	goro_ctx_func *f = (goro_ctx_func *)((char *)t - offsetof(goro_ctx_func, timer));
@@ -160,11 +159,12 @@ struct aftermath {
 	goro_ctx_func *funcs;
 };
 
-/* Lock held. Who sees err waits for the channel to be closed: see settle. */
+/* Lock held. A goroutine that sees err waits until the channel is closed: see settle. */
 static void mark(goro_ctx *c, int err, int cause, struct aftermath *a)
 {
+	check(lock_is_held(&c->lock) && !c->never && !c->err && err < 0);
 	c->cause = cause;
-	/* release: cause; pairs with load_acquire in goro_ctx_err, .._cause */
+	/* release: cause; pairs with load_acquire in goro_ctx_err */
 	store_release(&c->err, err);
 	if (c->done)
 		chan_close_now(c->done, &a->waited);
@@ -176,7 +176,7 @@ static void mark(goro_ctx *c, int err, int cause, struct aftermath *a)
 		f->at = NULL;
 }
 
-/* In the order of waits and of calls, also together with the other contexts of a walk. */
+/* In the order of the waits and of the goro_ctx_after_func calls. */
 static void see_to(struct m *mp, struct aftermath *a)
 {
 	ready_in_order(mp, a->waited);
@@ -202,14 +202,14 @@ static bool ref_if_alive(goro_ctx *c)
 
 static goro_ctx *dead;
 
-/* In the runtime. The caller's reference; the last one leaves c to reap. */
+/* In the runtime. Drops the caller's reference. After the last one c is left to reap. */
 static void drop(goro_ctx *c)
 {
-	/* acqrel: who takes it down has seen what the others did; pairs with itself */
+	/* acqrel: the last one takes c down, having seen all of c; pairs with itself */
 	if (fetch_add_acqrel(&c->refs, (uint32_t)-1) != 1)
 		return;
 	c->dead_next = load_relaxed(&dead);
-	/* release: the node; pairs with exchange_acqrel in reap */
+	/* release: the node; pairs with exchange_acquire in reap */
 	while (!cas_release(&dead, &c->dead_next, c))
 		;
 }
@@ -219,12 +219,13 @@ static goro_ctx *first_child(goro_ctx *c)
 {
 	goro_ctx *child;
 
+	check(lock_is_held(&c->lock) && c->err);	/* so no child is added */
 	while ((child = c->children.first) && !ref_if_alive(child))
 		LIST_REMOVE(&c->children, child);
 	return child;
 }
 
-/* Marks c, unless it is. A child that is left, referenced; or NULL. */
+/* Marks c unless it is marked. Returns a linked child, referenced; or NULL. */
 static goro_ctx *visit(struct m *mp, goro_ctx *c, int err, int cause)
 {
 	struct aftermath a = { 0 };
@@ -250,11 +251,11 @@ static void unlink_from_parent(goro_ctx *c)
 }
 
 struct walk {
-	goro_ctx *top, *at;	/* from below top to at: referenced */
+	goro_ctx *top, *at;	/* the walk refers to the nodes from below top to at */
 	int err, cause;
 };
 
-/* False: all of it is marked. */
+/* False: the whole tree is marked. */
 static bool walk_step(struct m *mp, struct walk *w)
 {
 	goro_ctx *at = w->at, *child = visit(mp, at, w->err, w->cause);
@@ -263,6 +264,7 @@ static bool walk_step(struct m *mp, struct walk *w)
 		w->at = child;
 		return true;
 	}
+	check(at->err && (at == w->top || at->up));
 	unlink_from_parent(at);
 	if (at == w->top)
 		return false;
@@ -285,20 +287,22 @@ static void walk_leave_off(struct walk *w)
 
 static void release_memory(goro_ctx *c)
 {
-	/* acqrel: who frees has seen what the others did; pairs with itself */
+	/* acqrel: the last one frees, having seen what others did; pairs with itself */
 	if (fetch_add_acqrel(&c->holds, (uint32_t)-1) == 1)
 		freed_release(c, &c->lock);
 }
 
-/* No references, hence no children: c is done, and goes. */
+/* No references, hence no children: marks c, and drops its memory. */
 static void take_down(goro_ctx *c)
 {
 	struct m *mp = rt_enter();
 
+	check(load_relaxed(&c->refs) == 0 && !c->children.first);
 	if (!c->never)
 		visit(mp, c, -ECANCELED, -ECANCELED);
 	timer_stop(&c->timer);
 	unlink_from_parent(c);
+	check(!c->at && (c->never || !c->funcs.first));
 	rt_exit(mp);
 	goro_chan_unref(c->done);
 	release_memory(c);
@@ -316,14 +320,15 @@ static bool is_last_ref(goro_ctx *c)
 
 	if (c == &background)
 		return false;
-	/* acqrel: who takes it down has seen what the others did; pairs with itself */
+	/* acqrel: the last one takes c down, having seen all of c; pairs with itself */
 	refs = fetch_add_acqrel(&c->refs, (uint32_t)-1);
 	if (unlikely(refs == 0))
 		panic_freed(c, "unref of");
 	return refs == 1;
 }
 
-/* c has no references; nor, perhaps, have those above it when it is gone. */
+/* Takes down c, which has no references, and the ancestors that thereby lose their
+ * last. */
 static void take_down_chain(goro_ctx *c)
 {
 	do {
@@ -334,7 +339,7 @@ static void take_down_chain(goro_ctx *c)
 	} while (is_last_ref(c));
 }
 
-/* In user code: sees to what the runtime could not. */
+/* In user code: takes down the nodes that drop has left. */
 static void reap(void)
 {
 	goro_ctx *c;
@@ -367,7 +372,7 @@ void goro_ctx_unref(goro_ctx *c)
 
 /* --------------------------------------------------------------- cancelling */
 
-/* Whom the channel wakes may drop the caller's own reference. */
+/* Takes a reference: a goroutine that the channel wakes may drop the caller's. */
 static void cancel(goro_ctx *c, int err, int cause)
 {
 	struct walk w = { .top = c, .at = c, .err = err, .cause = cause };
@@ -378,7 +383,7 @@ static void cancel(goro_ctx *c, int err, int cause)
 	goro_ctx_ref(c);
 	mp = rt_enter();
 	for (unsigned n = 1; walk_step(mp, &w); n++)
-		if (n % BREATHE_STEPS == 0) {
+		if (n % WALK_STEPS == 0) {
 			rt_exit(mp);
 			mp = rt_enter();
 		}
@@ -404,7 +409,7 @@ static void finish_cancel(void *arg)
 	goro_ctx_unref(c);
 }
 
-/* The rest of a walk from c, which is marked, to a goroutine. */
+/* Hands the rest of a walk from c, which is marked, to a goroutine. */
 static bool hand_over(struct m *mp, goro_ctx *c)
 {
 	if (!ref_if_alive(c))
@@ -422,7 +427,7 @@ static void fire_deadline(struct m *mp, struct timer *t, int64_t now)
 
 	(void)now;
 	for (unsigned n = 1; walk_step(mp, &w); n++)
-		if (n == FIRE_STEPS && hand_over(mp, c)) {
+		if (n == WALK_STEPS && hand_over(mp, c)) {
 			walk_leave_off(&w);
 			break;
 		}
@@ -452,7 +457,7 @@ static goro_ctx *ctx_make(goro_ctx *parent)
 	return c;
 }
 
-/* c is cancelled with its parent from here on; now, if that is done already. */
+/* Links c to its parent. If that is done already, so is c now. */
 static goro_ctx *ctx_link(goro_ctx *c)
 {
 	goro_ctx *up = c->up;
@@ -460,16 +465,15 @@ static goro_ctx *ctx_link(goro_ctx *c)
 
 	if (!up)
 		return c;
-	mp = rt_enter();
-	lock_acquire(&up->lock);
+	mp = rt_enter_lock(&up->lock);
+	check(!up->never && !c->at);
 	if (up->err) {
 		c->cause = up->cause;
 		c->err = up->err;
 	} else {
 		LIST_PUT(&up->children, c);
 	}
-	lock_release(&up->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &up->lock);
 	return c;
 }
 
@@ -487,15 +491,13 @@ goro_ctx *goro_ctx_with_cancel(goro_ctx *parent)
 
 static void start_deadline(goro_ctx *c)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&c->lock);
 
-	lock_acquire(&c->lock);
 	if (!c->err) {
 		c->timer.fire = fire_deadline;
 		timer_start(mp, &c->timer, c->deadline);
 	}
-	lock_release(&c->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &c->lock);
 }
 
 goro_ctx *goro_ctx_with_deadline(goro_ctx *parent, int64_t deadline)
@@ -548,8 +550,8 @@ goro_ctx *goro_ctx_without_cancel(goro_ctx *parent)
 
 /* ------------------------------------------------------------------- asking */
 
-/* Who knows that c is done finds its channel closed: between the two its
- * canceller holds the lock. */
+/* A goroutine that knows that c is done is to find its channel closed. Between the two
+ * stores the canceller holds the lock, so taking the lock waits for the second. */
 static void settle(goro_ctx *c)
 {
 	goro_chan *done = load_acquire(&c->done);
@@ -557,15 +559,14 @@ static void settle(goro_ctx *c)
 
 	if (!done || load_acquire(&done->closed))
 		return;
-	mp = rt_enter();
-	lock_acquire(&c->lock);
-	lock_release(&c->lock);
-	rt_exit(mp);
+	mp = rt_enter_lock(&c->lock);
+	check(load_relaxed(&done->closed));
+	rt_unlock_exit(mp, &c->lock);
 }
 
 int goro_ctx_err(goro_ctx *c)
 {
-	/* acquire: pairs with store_release in mark */
+	/* acquire: cause; pairs with store_release in mark */
 	int err = load_acquire(&c->err);
 
 	if (unlikely(err))
@@ -590,13 +591,12 @@ void *goro_ctx_value(goro_ctx *c, const void *key)
 	return c ? c->value : NULL;
 }
 
-/* made becomes c's channel, unless it has one. Which one it is. */
+/* Makes `made` c's channel unless it has one. Returns c's channel. */
 static goro_chan *set_done(goro_ctx *c, goro_chan *made)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&c->lock);
 	goro_chan *done;
 
-	lock_acquire(&c->lock);
 	done = c->done;
 	if (!done) {
 		done = made;
@@ -604,8 +604,7 @@ static goro_chan *set_done(goro_ctx *c, goro_chan *made)
 		/* release: the channel; pairs with load_acquire in goro_ctx_done */
 		store_release(&c->done, made);
 	}
-	lock_release(&c->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &c->lock);
 	return done;
 }
 
@@ -618,6 +617,11 @@ goro_chan *goro_ctx_done(goro_ctx *c)
 	made = goro_chan_make(0, 0);
 	if (!made)
 		goro_panic("runtime error: out of memory");
+	if (!c->up && c->deadline == GORO_FOREVER) {	/* else a timer or ancestor
+							 * cancels */
+		made->owner = c;
+		made->owner_bytes = sizeof *c;
+	}
 	done = set_done(c, made);
 	if (done != made)
 		goro_chan_unref(made);
@@ -628,14 +632,14 @@ goro_chan *goro_ctx_done(goro_ctx *c)
 
 static void func_unref(goro_ctx_func *f)
 {
-	/* acqrel: who frees has seen what the other did; pairs with itself */
+	/* acqrel: the last one frees, having seen what others did; pairs with itself */
 	if (fetch_add_acqrel(&f->refs, (uint32_t)-1) != 1)
 		return;
 	release_memory(f->ctx);
 	freed_release(f, NULL);
 }
 
-/* A goroutine of its own. */
+/* Runs in a goroutine of its own. */
 static void func_run(void *arg)
 {
 	goro_ctx_func *f = arg;
@@ -662,8 +666,7 @@ goro_ctx_func *goro_ctx_after_func(goro_ctx *c, void (*fn)(void *), void *arg)
 	                      .caller = __builtin_return_address(0),
 	                      .timer = { .fire = fire_func } };
 	fetch_add_relaxed(&c->holds, 1);
-	mp = rt_enter();
-	lock_acquire(&c->lock);
+	mp = rt_enter_lock(&c->lock);
 	now = c->err != 0;
 	if (!now)
 		LIST_PUT(&c->funcs, f);
@@ -681,13 +684,12 @@ bool goro_ctx_func_stop(goro_ctx_func *f)
 
 	if (!f)
 		return false;
-	mp = rt_enter();
-	lock_acquire(&f->ctx->lock);
+	mp = rt_enter_lock(&f->ctx->lock);
 	in_time = f->at != NULL;
+	check(!in_time || !f->ctx->err);
 	if (in_time)
 		LIST_REMOVE(&f->ctx->funcs, f);
-	lock_release(&f->ctx->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &f->ctx->lock);
 	if (in_time)
 		func_unref(f);		/* the run that will not come */
 	func_unref(f);

@@ -1,15 +1,15 @@
 /*
- * deadline.c - waiting no longer than until a time.
+ * deadline.c - waits that end at a deadline.
  *
- * The timer is the G's own, so that waiting allocates nothing; a goroutine waits
- * for one thing at a time and needs no more than one.
+ * The timer is part of the G, so waiting allocates nothing. One is enough: a goroutine
+ * waits for one thing at a time.
  *
  * Who wakes
  *
- * The deadline's fire is a waker like any other and has to find out in the same
- * way whether it is the first: under the lock of what is waited for, where it
- * takes the waiter off the queue if it is still there; or by the claim on a
- * select. The one who does makes the goroutine ready, and nobody else does.
+ * The deadline's fire is a waker like any other, and finds out in the same way whether it
+ * is the first: under the lock of what the goroutine waits for, where it takes the waiter
+ * off the queue if it is still there; or by claiming the select. Only the first waker
+ * makes the goroutine ready.
  *
  *	waker                           deadline
  *	lock                            lock
@@ -19,17 +19,18 @@
  *
  *	the goroutine: timer_stop, goes on
  *
- * It is armed in the commit, when the stack is at rest, and before the unlock:
- * afterwards the goroutine may be awake already and have stopped a timer that
- * was not running yet. Awake, the goroutine stops it, which waits for a fire that
- * lost; so the fire may use the G and what was waited for until it is over.
+ * The commit arms the timer: the stack is at rest, and the lock is still held. After the
+ * unlock the goroutine may be awake, and would have stopped a timer that did not run yet.
+ * The awake goroutine stops the timer, which waits for a fire that lost. So the fire may
+ * use the G, and what the goroutine waits for, until it calls timer_fired.
  */
-#include "deadline.h"
+#include "sync/deadline.h"
 
 static void commit_until(struct m *mp, struct g *gp)
 {
-	struct lock *held = mp->after_arg;
+	struct lock *held = mp->after.arg;
 
+	check(lock_is_held(held) && !timer_is_firing(&gp->timer));
 	timer_start(mp, &gp->timer, gp->timer.when);
 	lock_release(held);
 }
@@ -39,6 +40,7 @@ struct m *park_until(struct m *mp, struct lock *held, enum wait_reason why, int6
 {
 	struct g *gp = mp->curg;
 
+	check(lock_is_held(held));
 	if (deadline == GORO_FOREVER)
 		return park(mp, park_unlock, held, why);
 	gp->timer.when = deadline;

@@ -1,15 +1,15 @@
 /*
- * freed.c - what was freed is kept for a while. See freed.h.
+ * freed.c - keeps freed objects for a while. See freed.h.
  */
-#include "freed.h"
+#include "sync/freed.h"
 
 #include <stdlib.h>
 
-#include "debug.h"
-#include "rt.h"
-#include "tool.h"
+#include "base/debug.h"
+#include "sched/rt.h"
+#include "base/tool.h"
 
-/* ASan keeps what is freed itself, and says more. */
+/* ASan keeps freed memory itself, and reports more. */
 #if GORO_CHECKS && !TOOL_ASAN && !TOOL_TSAN
 #define KEPT_BY_DEFAULT true
 #else
@@ -26,7 +26,7 @@ static void keep(void *block)
 	static void *kept[FREED_KEPT];
 	static uint32_t next;
 
-	/* acqrel: whoever frees it comes after what was written to it; pairs with itself */
+	/* acqrel: it is freed after all writes to it; pairs with itself */
 	free(exchange_acqrel(&kept[fetch_add_relaxed(&next, 1) % FREED_KEPT], block));
 }
 
@@ -37,6 +37,7 @@ bool freed_release(void *block, struct lock *l)
 		return false;
 	}
 	if (l) {
+		check(load_relaxed(&l->word) == 0 && !l->freed);
 		l->freed = true;
 		l->word = 1;
 	}

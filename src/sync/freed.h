@@ -1,24 +1,24 @@
 /*
- * freed.h - objects that are used after they were freed: found out, on request.
+ * freed.h - finds the use of an object after its free, on request.
  *
- * With GORO_DEBUG=chan=1, and in debug builds unless chan=-1, what the program frees of
- * channels, timers, tickers, contexts, groups and pools is not given back at once: it
- * stays until FREED_KEPT others have been freed. Its lock is held for good and says so.
- * An operation on it wants the lock, does not get it at once, and on the slow way that it
- * then takes finds out: lock_slow ends the process, and channels panic before (chan_freed.c).
+ * With GORO_DEBUG=chan=1, and in debug builds unless chan=-1, a channel, timer, ticker,
+ * context, group or pool that the program frees is kept until FREED_KEPT others were
+ * freed. Its lock is held for good, and marked. An operation on the object fails to take
+ * the lock at once, goes the slow way, and sees the mark there: lock_slow ends the
+ * process, and a channel panics before that (chan_freed.c).
  *
- * That costs nothing where it is off, nor on the quick ways where it is on.
+ * This costs nothing while it is off, and nothing on fast paths while it is on.
  */
 #ifndef GORO_FREED_H
 #define GORO_FREED_H
 
-#include "lock.h"
+#include "base/lock.h"
 
-/* What is freed is found out for as long as it takes to free this many others. */
+/* An object is kept until this many others were freed. */
 #define FREED_KEPT 4096
 
-/* In user code. Frees what lies in block (by malloc), now or later. l: its lock, that
- * nobody has or wants, or NULL. True: it is kept. */
+/* In user code. Frees block, which malloc made, now or later. l: the lock in it, which no
+ * thread has or wants; or NULL. True: it is kept. */
 bool freed_release(void *block, struct lock *l);
 
 #endif

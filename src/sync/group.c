@@ -1,17 +1,16 @@
 /*
- * group.c - goroutines that work on one thing together, as
- * golang.org/x/sync/errgroup.
+ * group.c - goroutines that work on one thing together, as golang.org/x/sync/errgroup.
  *
- * Made of the parts there are: a context to cancel, a waitgroup to wait on, and
- * for a limit a channel with room for that many, in which each goroutine of the
- * group has an element. The last thing that a goroutine does with the group is
- * Done on the waitgroup, after which the group may be gone.
+ * Made of existing parts: a context to cancel, a waitgroup to wait on and, for a limit, a
+ * channel with that capacity, in which each goroutine of the group has an element. A
+ * goroutine's last access to the group is Done on the waitgroup, after which the group
+ * may be gone.
  */
 #include <goro.h>
 #include <stdlib.h>
 
-#include "freed.h"
-#include "runtime.h"
+#include "sync/freed.h"
+#include "sched/runtime.h"
 
 struct goro_group {
 	goro_ctx *ctx;
@@ -51,7 +50,7 @@ static void leave(void *arg)
 	goro_waitgroup_done(&g->wg);
 }
 
-/* Leaves by a defer: so does fn if it ends by goexit. */
+/* Leaves by a defer, also if fn ends by goexit. */
 static void member(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 {
 	int err, none = 0;
@@ -62,13 +61,13 @@ static void member(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 		goro_ctx_cancel_cause(g->ctx, err);
 }
 
-/* There is room for it. */
+/* The limit allows it. */
 static int start(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 {
 	int err;
 
 	goro_waitgroup_add(&g->wg, 1);
-	/* What goro_go does; clang warns there of an argument that is a function. */
+	/* As goro_go, where clang would warn of an argument that is a function. */
 	err = goro_start((void (*)(void))member, (uintptr_t)g, (uintptr_t)fn, (uintptr_t)arg, 0, 0, 0);
 	if (err < 0)
 		leave(g);
@@ -102,6 +101,6 @@ int goro_group_wait(goro_group *g)
 	goro_ctx_cancel_cause(g->ctx, err);
 	goro_ctx_unref(g->ctx);
 	goro_chan_unref(g->limit);
-	freed_release(g, NULL);		/* its context says that it is gone */
+	freed_release(g, NULL);		/* its context finds a later use */
 	return err;
 }

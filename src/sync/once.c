@@ -1,20 +1,21 @@
 /*
  * once.c - sync.Once.
  *
- * One word: NEW, DONE, or RUNNING with the number of those who wait for the end.
- * The step to DONE is the last access of who ran the function and says how many
- * are to be woken, so that whoever finds DONE may drop the object at once. (Go
- * has a mutex in it, unlocked after that step.)
+ * One word: NEW, DONE, or RUNNING with the number of goroutines that wait for the end.
+ * The step to DONE is the last access of the goroutine that ran the function, and says
+ * how many waiters to wake. So a goroutine that finds DONE may drop the object at once.
+ * (Go has a mutex in it, unlocked after that step.)
  *
- * A panic, a goexit or a C++ exception in the function ends it too. The end is deferred, and taken
- * back if the function returns: then the trace of a panic still shows where.
+ * A panic, a goexit or a C++ exception in the function ends it too. The end is deferred,
+ * and the defer is taken back if the function returns: so the trace of a panic still
+ * shows where.
  */
 #include <goro.h>
 
-#include "cxx.h"
-#include "linger.h"
-#include "panic.h"
-#include "sema.h"
+#include "sched/cxx.h"
+#include "sched/linger.h"
+#include "goroutine/panic.h"
+#include "sync/sema.h"
 
 struct once {
 	uint32_t state;
@@ -32,26 +33,15 @@ static void finish(void *arg)
 {
 	struct once *o = arg;
 	/* release: what the function did; pairs with the acquires of DONE */
-	uint32_t waiters = exchange_acqrel(&o->state, DONE) / WAITER;
-	struct m *mp;
+	uint32_t state = exchange_acqrel(&o->state, DONE), waiters = state / WAITER;
 
+	check(state % WAITER == RUNNING);
 	linger();
-	if (waiters == 0)
-		return;
-	mp = rt_enter();
-	sema_release(mp, &o->sema, waiters);
-	rt_exit(mp);
+	if (waiters > 0)
+		sema_wake(&o->sema, waiters);
 }
 
-static void wait_for_end(struct once *o)
-{
-	struct m *mp = rt_enter_free();
-
-	mp = sema_acquire(mp, &o->sema, SEMA_LAST, WAIT_MUTEX_LOCK);
-	rt_exit_free(mp);
-}
-
-/* An exception passes do_slow. */
+/* A C++ exception passes do_slow. */
 CXX_ROUTINE(once_passed)
 {
 	if (CXX_PASSES)
@@ -67,16 +57,17 @@ static __attribute__((noinline)) void do_slow(struct once *o, void (*fn)(void *)
 	if (cas_acqrel(&o->state, &s, RUNNING)) {
 		goro_defer(finish, o);
 		fn(arg);
-		panic_undefer(finish);
-		finish(o);
+		panic_run_deferred(finish);
 		return;
 	}
 	/* acquire: what the function did; pairs with the exchange in finish */
-	while (s != DONE)
+	while (s != DONE) {
+		check(s % WAITER == RUNNING);
 		if (cas_acqrel(&o->state, &s, s + WAITER)) {
-			wait_for_end(o);
+			sema_wait(&o->sema, WAIT_MUTEX_LOCK);
 			return;
 		}
+	}
 }
 
 void goro_once_do(goro_once *once, void (*fn)(void *), void *arg)

@@ -1,43 +1,38 @@
 /*
  * pool.c - workers behind a bounded queue.
  *
- * A ring of tasks under a lock; a queue of submitters that found it full, and one
- * of workers that found it empty. As with a channel, a task goes straight to a
- * worker that waits, and a worker that takes a task makes room for the first
- * submitter that waits.
+ * A ring of tasks under a lock, a queue of submitters that found it full, and a queue of
+ * workers that found it empty. As with a channel, a submitter hands its task straight to
+ * a waiting worker, and a worker that takes a task from a full ring puts the first
+ * waiting submitter's task in.
  *
  * Invariants, under the lock:
  *	- idle is not empty only if count is 0 and no submitter waits;
  *	- a submitter waits only if count is room;
- *	- submitted = completed + busy + count: a task counts as busy from when it
- *	  is given to a worker, also if the worker has not run yet.
+ *	- submitted = completed + busy + count: a task counts as busy from when it is
+ *	  given to a worker, also if the worker has not run yet.
  *
- * A worker that is done with a task comes for the next one and reports the last
- * in the same step. If there are more workers than there are to be it ends there;
- * those that wait are woken for it.
+ * A worker that has finished a task reports it in the step in which it takes the next. If
+ * there are more workers than there should be, the worker ends there; waiting workers are
+ * woken for that.
  *
- * Closing waits until nobody is left: no worker, and no submitter that waited,
- * whose deadline may be about to look at the pool. The last of them to leave wakes
- * the closer when it has unlocked, and the closer frees the pool.
+ * Closing waits until no worker is left and no submitter that waited, whose deadline may
+ * be about to look at the pool. The last of them to leave unlocks, then wakes the closer,
+ * and the closer frees the pool.
  *
- * Rejected: a channel of tasks and a select with the deadline. Closing such a
- * channel panics those who wait to send on it, and what is queued, busy and done
- * could not be told at one moment.
+ * Rejected: a channel of tasks and a select with the deadline. Closing such a channel
+ * panics goroutines that wait to send on it, and the counts of queued, busy and done
+ * tasks could not be read at one moment.
  */
 #include <errno.h>
 #include <goro.h>
 #include <stdlib.h>
 
-#include "deadline.h"
-#include "freed.h"
-#include "g.h"
-#include "os.h"
-#include "panic.h"
-#include "trace.h"
-#include "waitq.h"
-
-/* A goroutine that could not be started, for lack of memory, is tried again. */
-#define RETRY_NS (1 * GORO_MILLISECOND)
+#include "sync/deadline.h"
+#include "sync/freed.h"
+#include "sched/g.h"
+#include "goroutine/panic.h"
+#include "sync/waitq.h"
 
 struct task {
 	void (*fn)(void *);
@@ -48,15 +43,15 @@ struct goro_pool {
 	struct lock lock;
 
 	/* Under the lock. */
-	size_t at, count;	/* in the ring: the oldest, how many */
-	struct waitq submitters;	/* elem: its task */
+	size_t at, count;	/* in the ring: the oldest task; how many */
+	struct waitq submitters;	/* elem: the task */
 	struct waitq idle;	/* elem: where the worker wants its task */
-	int workers;		/* how many there are to be */
-	int live;		/* .. and are, or have been started */
+	int workers;		/* the number wanted */
+	int live;		/* those that run or were started */
 	int busy;
-	int waiting;		/* submitters that have not left */
+	int waiting;		/* submitters that have queued and not left */
 	bool closed;
-	struct g *closer;	/* waits for the last to leave */
+	struct g *closer;	/* waits for the last to leave; NULL: not yet */
 	uint64_t submitted, completed, rejected;
 
 	/* Constant. */
@@ -84,9 +79,21 @@ static struct task ring_take(goro_pool *p)
 	return t;
 }
 
+/* Lock held: the invariants. */
+static void pool_check(const goro_pool *p)
+{
+	check(lock_is_held((struct lock *)&p->lock));
+	check(p->at <= p->room && p->count <= p->room);
+	check(waitq_empty(&p->idle) || (p->count == 0 && waitq_empty(&p->submitters)));
+	check(waitq_empty(&p->submitters) || (p->count == p->room && p->waiting > 0));
+	check(p->submitted == p->completed + (uint64_t)p->busy + p->count);
+	check(0 <= p->busy && p->busy <= p->live);
+	(void)p;
+}
+
 /* ------------------------------------------------------------------ waiting */
 
-/* Waits in q, and releases the lock. True: a task went from or to elem. */
+/* Lock held; releases it. Waits in q. True: a task went from or to elem. */
 static bool wait_in(struct m **mp, goro_pool *p, struct waitq *q, struct task *elem,
                     int64_t deadline, deadline_fire *fire)
 {
@@ -103,8 +110,8 @@ static bool wait_in(struct m **mp, goro_pool *p, struct waitq *q, struct task *e
 	return w->ok;
 }
 
-/* Lock held. The first in line, to be made ready after the unlock; or NULL. ok: a
- * task goes from or to it. */
+/* Lock held. Takes the first waiter, which the caller makes ready after the unlock; NULL:
+ * none. ok: a task goes from or to it. */
 static struct waiter *take_waiter(struct waitq *q, bool ok)
 {
 	struct waiter *w = waitq_take(q);
@@ -136,11 +143,13 @@ static void fire_submit(struct m *mp, struct timer *t, int64_t now)
 		g_ready_in_order(mp, gp);
 }
 
-/* Lock held; releases it. After the last has left the pool may be gone. */
+/* Lock held; releases it. Wakes the closer if the caller is the last to leave: the pool
+ * may be gone then. */
 static void unlock_and_leave(struct m *mp, goro_pool *p)
 {
 	struct g *closer = NULL;
 
+	pool_check(p);
 	if (p->closed && p->live == 0 && p->waiting == 0) {
 		closer = p->closer;
 		p->closer = NULL;
@@ -152,8 +161,8 @@ static void unlock_and_leave(struct m *mp, goro_pool *p)
 
 /* ------------------------------------------------------------------ workers */
 
-/* Lock held. The next task, and who is to be made ready after the unlock: the
- * submitter for whom there is room now. */
+/* Lock held. Takes the next task. *submitter, unless NULL: its task is in now, and the
+ * caller makes it ready after the unlock. */
 static bool take_task(goro_pool *p, struct task *out, struct waiter **submitter)
 {
 	struct waiter *w = take_waiter(&p->submitters, true);
@@ -174,8 +183,8 @@ static bool take_task(goro_pool *p, struct task *out, struct waiter **submitter)
 	return true;
 }
 
-/* The next task for a worker; done: it has finished one. False: it is to end, and
- * does not count any more. */
+/* The next task for a worker. done: it has finished one. False: the worker ends, and does
+ * not count any more. */
 static bool next_task(goro_pool *p, struct task *out, bool done)
 {
 	struct m *mp = rt_enter_free();
@@ -187,6 +196,7 @@ static bool next_task(goro_pool *p, struct task *out, bool done)
 		p->busy--;
 		p->completed++;
 	}
+	pool_check(p);
 	while (!got && p->live <= p->workers) {
 		got = take_task(p, out, &submitter);
 		if (got) {
@@ -216,8 +226,7 @@ struct worker {
 
 static void worker_main(goro_pool *p);
 
-/* The worker's last defer. Unless it ends by itself, a task has ended its
- * goroutine: another one takes its place. */
+/* The worker's last defer. If a task has ended the worker's goroutine, starts another. */
 static void worker_end(void *arg)
 {
 	struct worker *w = arg;
@@ -226,30 +235,28 @@ static void worker_end(void *arg)
 
 	if (!w->in_task)
 		return;
-	mp = rt_enter();
-	lock_acquire(&p->lock);
+	mp = rt_enter_lock(&p->lock);
 	p->busy--;
 	p->completed++;
-	lock_release(&p->lock);
-	rt_exit(mp);
-	/* It counts still, so the pool is there until it is replaced. */
+	rt_unlock_exit(mp, &p->lock);
+	/* The worker still counts, so the pool stays until it is replaced. */
 	while (goro_go(worker_main, p) < 0)
 		goro_sleep(RETRY_NS);
 }
 
-/* A task begins as a goroutine does. Only what the last one kept with goro_local_set is
- * there: that is the worker's. One that stays locked to its thread ends its goroutine, and
- * the thread with it. */
+/* A task begins like a goroutine. It sees of earlier tasks only what they kept with
+ * goro_local_set, which belongs to the worker. A task that stays locked to its thread
+ * ends the worker's goroutine, and with it the thread. */
 static __attribute__((noinline)) void tidy_up(struct g *gp, struct defer *own)
 {
 	panic_run_defers(gp, own);
-	trace_regions_end(gp);
+	g_end_task(gp);
 	g_forget(gp);
 	if (gp->lock_depth > 0)
 		goro_goexit();
 }
 
-/* The pool is not touched after the last next_task. */
+/* Does not touch the pool after the last next_task. */
 static void worker_main(goro_pool *p)
 {
 	struct worker w = { .pool = p };
@@ -269,7 +276,7 @@ static void worker_main(goro_pool *p)
 	panic_run_defers(gp, NULL);	/* while w is there */
 }
 
-/* Starts n workers, which count already. How many could not be. */
+/* Starts n workers, which count already. Returns how many could not be started. */
 static int start_workers(goro_pool *p, int n)
 {
 	while (n > 0 && goro_go(worker_main, p) == 0)
@@ -277,12 +284,12 @@ static int start_workers(goro_pool *p, int n)
 	return n;
 }
 
-/* Lock held. Up to n workers that wait, to be woken without a task. */
-static struct waiter *take_idle(goro_pool *p, int n)
+/* Lock held. Takes up to n waiters of q, to be woken without a task. */
+static struct waiter *take_some(struct waitq *q, int n)
 {
 	struct waiter *first = NULL, *w;
 
-	while (n-- > 0 && (w = take_waiter(&p->idle, false))) {
+	while (n-- > 0 && (w = take_waiter(q, false))) {
 		w->next = first;
 		first = w;
 	}
@@ -308,7 +315,8 @@ static int wait_for_room(struct m **mp, goro_pool *p, struct task *t, int64_t de
 	return err;
 }
 
-/* Lock held. Whether t is in, without waiting; *worker is to be made ready. */
+/* Lock held. Takes t in if that is possible without waiting. *worker, unless NULL, is to
+ * be made ready. */
 static bool take_in(goro_pool *p, struct task t, struct waiter **worker)
 {
 	struct waiter *w = take_waiter(&p->idle, true);
@@ -333,10 +341,11 @@ static int submit(struct m **mp, goro_pool *p, struct task *t, int64_t deadline)
 	int err = 0;
 
 	lock_acquire(&p->lock);
+	pool_check(p);
 	if (unlikely(p->closed)) {
 		err = -ESHUTDOWN;
 	} else if (!take_in(p, *t, &worker)) {
-		if (deadline > os_now())
+		if (!deadline_is_past(deadline))
 			return wait_for_room(mp, p, t, deadline);
 		err = -ETIMEDOUT;
 	}
@@ -358,12 +367,9 @@ int goro_pool_submit(goro_pool *p, void (*fn)(void *), void *arg, int64_t deadli
 
 	if (unlikely(!fn))
 		g_of_nil();
-	mp = now ? rt_enter() : rt_enter_free();
+	mp = deadline_enter(now);
 	err = submit(&mp, p, &t, deadline);
-	if (now)
-		rt_exit(mp);
-	else
-		rt_exit_free(mp);
+	deadline_exit(mp, now);
 	return err;
 }
 
@@ -391,9 +397,8 @@ goro_pool *goro_pool_make(int workers, size_t queue)
 /* n workers that were counted could not be started. */
 static void count_missing(goro_pool *p, int n)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&p->lock);
 
-	lock_acquire(&p->lock);
 	p->live -= n;
 	if (p->workers > p->live)
 		p->workers = p->live;
@@ -403,11 +408,10 @@ static void count_missing(goro_pool *p, int n)
 
 int goro_pool_resize(goro_pool *p, int workers)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&p->lock);
 	struct waiter *ending = NULL;
 	int more = 0, missing, err = 0;
 
-	lock_acquire(&p->lock);
 	if (workers < 1)
 		err = -EINVAL;
 	else if (p->closed)
@@ -415,7 +419,7 @@ int goro_pool_resize(goro_pool *p, int workers)
 	if (!err) {
 		p->workers = workers;
 		if (workers < p->live) {
-			ending = take_idle(p, p->live - workers);
+			ending = take_some(&p->idle, p->live - workers);
 		} else {
 			more = workers - p->live;
 			p->live = workers;
@@ -433,9 +437,9 @@ int goro_pool_resize(goro_pool *p, int workers)
 
 static void commit_close(struct m *mp, struct g *gp)
 {
-	goro_pool *p = mp->after_arg;
+	goro_pool *p = mp->after.arg;
 
-	gp->waiter.key = p;		/* for who looks: reach.c */
+	gp->waiter.key = p;		/* for reach.c */
 	p->closer = gp;
 	lock_release(&p->lock);
 }
@@ -443,15 +447,13 @@ static void commit_close(struct m *mp, struct g *gp)
 void goro_pool_close(goro_pool *p)
 {
 	struct m *mp = rt_enter_free();
-	struct waiter *refused = NULL, *ending, *w;
+	struct waiter *refused, *ending;
 
 	lock_acquire(&p->lock);
+	pool_check(p);
 	p->closed = true;
-	while ((w = take_waiter(&p->submitters, false))) {
-		w->next = refused;
-		refused = w;
-	}
-	ending = take_idle(p, p->live);
+	refused = take_some(&p->submitters, p->waiting);
+	ending = take_some(&p->idle, p->live);
 	lock_release(&p->lock);
 	ready_in_order(mp, refused);
 	ready_in_order(mp, ending);
@@ -461,14 +463,14 @@ void goro_pool_close(goro_pool *p)
 	else
 		lock_release(&p->lock);
 	rt_exit_free(mp);
+	check(p->live == 0 && p->waiting == 0 && waitq_empty(&p->idle));
 	freed_release(p, &p->lock);
 }
 
 void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&p->lock);
 
-	lock_acquire(&p->lock);
 	*out = (struct goro_pool_stats){
 		.submitted = p->submitted,
 		.completed = p->completed,
@@ -478,6 +480,5 @@ void goro_pool_stats(goro_pool *p, struct goro_pool_stats *out)
 		.busy = p->busy,
 		.waiting = p->waiting,
 	};
-	lock_release(&p->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &p->lock);
 }

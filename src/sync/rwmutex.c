@@ -1,22 +1,21 @@
 /*
  * rwmutex.c - sync.RWMutex.
  *
- * Go's algorithm, with another way of unlocking. Writers exclude each other by a
- * mutex. The one who has it puts a mark beside the count of readers: those who
- * come later count themselves too, but see the mark and sleep; those there were
- * are added to departing, and each takes one off as it leaves; the last wakes the
- * writer. An unlocking writer takes the mark off again and wakes all the readers
- * it then finds counted: they all came while it was marked. So readers and
- * writers take turns and neither can keep the other out.
+ * Go's algorithm, with another way of unlocking. Writers exclude each other by a mutex.
+ * The writer that has it puts a mark beside the count of readers. A reader that comes
+ * later counts itself too, but sees the mark and sleeps. The readers that came before are
+ * added to departing. Each of them takes one off as it leaves, and the last wakes the
+ * writer. An unlocking writer takes the mark off and wakes all readers that it then finds
+ * counted: they all came while the mark was set. So readers and writers take turns, and
+ * neither can keep the other out.
  *
- * Lifetimes: who unlocks, and in which order
+ * Lifetimes: which goroutine unlocks what, and in which order
  *
- * An unlocking writer has two things to give up: the mark and the mutex. Go takes
- * the mark off first; a reader that goes on then may be the last to use the lock,
- * and free it before the writer unlocks the mutex in it. So the mutex goes first:
- * that lets nobody past, since the mark is still there, and taking the mark off
- * is the last access. But the next writer may come in between and set its mark
- * beside the first:
+ * An unlocking writer gives up two things: the mark and the mutex. Go takes the mark off
+ * first. A reader that goes on then may be the last user of the lock, and free it before
+ * the writer unlocks the mutex in it. So here the mutex goes first: that lets no
+ * goroutine past, since the mark is still set, and taking the mark off is the last
+ * access. But the next writer may come in between and set its mark beside the first:
  *
  *	writer 1, unlocking             writer 2, locking
  *	unlock the mutex                lock the mutex
@@ -26,23 +25,22 @@
  *	the readers there are
  *	wake them, or else writer 2
  *
- * Writer 2 cannot tell which readers to wait for, since they are not awake yet.
- * It leaves that to writer 1, who knows that all readers there are by now go
- * before writer 2. Until writer 1 has done so writer 2 does not leave, so the
- * lock is there to be written to. There are never three marks: writer 2 keeps
- * the mutex.
+ * Writer 2 cannot tell which readers to wait for, since they are not awake yet. It leaves
+ * that to writer 1, which knows that all readers counted by now go before writer 2.
+ * Writer 2 does not leave before writer 1 has done so, which keeps the lock alive for
+ * writer 1. There are never three marks: writer 2 keeps the mutex.
  *
- * Everybody else who is woken was counted before (see the rule in sema.c).
+ * All other goroutines that are woken were counted before (see the rule in sema.c).
  */
 #include <goro.h>
 
-#include "linger.h"
-#include "mutex.h"
-#include "sema.h"
+#include "sched/linger.h"
+#include "sync/mutex.h"
+#include "sync/sema.h"
 
 struct rwmutex {
 	struct mutex writers;
-	uint32_t readers;	/* that hold it or sleep for it, + MARK for a writer */
+	uint32_t readers;	/* that hold it or sleep for it; + MARK for a writer */
 	uint32_t departing;	/* readers that the writer waits for */
 	uint32_t reader_sema;
 	uint32_t writer_sema;
@@ -55,7 +53,7 @@ _Static_assert(sizeof(struct rwmutex) == sizeof(goro_rwmutex), "public size");
 static inline uint32_t readers_of(uint32_t r) { return r & (MARK - 1); }
 static inline bool is_marked(uint32_t r) { return r >= MARK; }
 
-/* Adds n readers that have to leave first: true if there are none to wait for. */
+/* Adds n readers that the writer waits for. True: there are none left. */
 static bool departing_add(struct rwmutex *rw, uint32_t n)
 {
 	/* acqrel: what readers did is seen by the writer; pairs with itself */
@@ -64,21 +62,13 @@ static bool departing_add(struct rwmutex *rw, uint32_t n)
 
 /* ---------------------------------------------------------------- readers */
 
-static __attribute__((noinline)) void rlock_slow(struct rwmutex *rw)
-{
-	struct m *mp = rt_enter_free();
-
-	mp = sema_acquire(mp, &rw->reader_sema, SEMA_LAST, WAIT_RWMUTEX_RLOCK);
-	rt_exit_free(mp);
-}
-
 void goro_rwmutex_rlock(goro_rwmutex *m)
 {
 	struct rwmutex *rw = (struct rwmutex *)m;
 
 	/* acquire: what the last writer did; pairs with the release of its mark */
 	if (unlikely(is_marked(fetch_add_acqrel(&rw->readers, 1))))
-		rlock_slow(rw);
+		sema_wait(&rw->reader_sema, WAIT_RWMUTEX_RLOCK);
 }
 
 bool goro_rwmutex_try_rlock(goro_rwmutex *m)
@@ -95,15 +85,11 @@ bool goro_rwmutex_try_rlock(goro_rwmutex *m)
 
 static __attribute__((noinline)) void runlock_slow(struct rwmutex *rw)
 {
-	struct m *mp;
 	bool last = departing_add(rw, (uint32_t)-1);
 
 	linger();
-	if (!last)
-		return;
-	mp = rt_enter();
-	sema_release(mp, &rw->writer_sema, 1);
-	rt_exit(mp);
+	if (last)
+		sema_wake(&rw->writer_sema, 1);
 }
 
 void goro_rwmutex_runlock(goro_rwmutex *m)
@@ -123,13 +109,8 @@ void goro_rwmutex_runlock(goro_rwmutex *m)
 
 static __attribute__((noinline)) void wlock_slow(struct rwmutex *rw, uint32_t before)
 {
-	struct m *mp;
-
-	if (!is_marked(before) && departing_add(rw, readers_of(before)))
-		return;
-	mp = rt_enter_free();
-	mp = sema_acquire(mp, &rw->writer_sema, SEMA_LAST, WAIT_RWMUTEX_LOCK);
-	rt_exit_free(mp);
+	if (is_marked(before) || !departing_add(rw, readers_of(before)))
+		sema_wait(&rw->writer_sema, WAIT_RWMUTEX_LOCK);
 }
 
 void goro_rwmutex_lock(goro_rwmutex *m)
@@ -140,6 +121,7 @@ void goro_rwmutex_lock(goro_rwmutex *m)
 	mutex_lock(&rw->writers);
 	/* acquire: pairs with the release in goro_rwmutex_runlock */
 	r = fetch_add_acqrel(&rw->readers, MARK);
+	check(r < 2 * MARK);		/* never three marks */
 	if (unlikely(r != 0))
 		wlock_slow(rw, r);
 }
@@ -158,7 +140,7 @@ bool goro_rwmutex_try_lock(goro_rwmutex *m)
 	return false;
 }
 
-/* The mark is off; after is what was left of readers. */
+/* The mark is off. after: what is left in readers. */
 static __attribute__((noinline)) void wunlock_slow(struct rwmutex *rw, uint32_t after,
                                                   enum mutex_owed owed)
 {
@@ -169,7 +151,7 @@ static __attribute__((noinline)) void wunlock_slow(struct rwmutex *rw, uint32_t 
 		sema_release(mp, &rw->writer_sema, 1);
 	if (owed == MUTEX_OWES_WAKE)
 		mutex_pay(mp, &rw->writers);
-	/* Last: it makes the first reader the next to run, before the others. */
+	/* Last: the first reader is to run before all others made ready here. */
 	if (n > 0)
 		sema_release(mp, &rw->reader_sema, n);
 	rt_exit(mp);
@@ -190,6 +172,7 @@ void goro_rwmutex_unlock(goro_rwmutex *m)
 	/* release: what we wrote; pairs with the acquire of readers and writers */
 	r = fetch_add_acqrel(&rw->readers, -MARK) - MARK;
 	linger();
+	check(r < 2 * MARK);
 	if (unlikely(r != 0 || owed != MUTEX_OWES_NOTHING))
 		wunlock_slow(rw, r, owed);
 }

@@ -3,56 +3,56 @@
  *
  * A ready case, without locking the rest
  *
- * First a look at all cases without locks. If some seem ready, one of them is
- * chosen, each as likely, and tried under the lock of its channel alone. If that
- * succeeds, the select happened at that moment, at which its case was ready; no
- * other case's state matters to whether it may be chosen.
+ * The select first looks at all cases without locks. If some seem ready, it chooses one
+ * of them, each equally likely, and tries it under the lock of its channel alone. If that
+ * succeeds, the select happened at that moment, when its case was ready. The state of the
+ * other cases does not matter to whether this one may be chosen.
  *
  * One look at all
  *
- * To wait, or to say that none is ready, all cases have to be seen at one
- * moment. So all their channels are locked, in order of address (two selects
- * over the same channels do not meet halfway) and each once, however often it
- * appears. If none is ready the goroutine is queued on every channel, and parks;
- * the locks are released once its stack is at rest. Its waiters lie in the order
- * of the locks, in the G, or in memory taken before for a wide select.
+ * To wait, or to say that no case is ready, the select has to see all cases at one
+ * moment. So it locks all their channels, in order of address (so that two selects cannot
+ * deadlock), and each once, however often it appears. If no case is ready, it queues the
+ * goroutine on every channel and parks. The locks are released once its stack is at rest.
+ * The waiters lie in the order of the locks, in the G, or in malloced memory for a wide
+ * select.
  *
  * Woken once
  *
- * Whoever finds a waiter of a select claims it: a CAS on the G's select_seq, odd
- * while the select waits, since peers on two of its channels, and its deadline,
- * may try at the same time. Who fails goes on to the next waiter. Awake, the
- * goroutine stops its deadline and takes its other waiters off their queues, in
- * constant time each.
+ * A goroutine that finds a waiter of a select claims the select by a CAS on the G's
+ * select_seq, which is odd while the select waits: peers on two of its channels, and its
+ * deadline, may try at the same time. A goroutine whose claim fails goes on to the next
+ * waiter. Once awake, the select's goroutine stops its deadline and takes its other
+ * waiters off their queues, in constant time each.
  *
- * It is queued only once no case is ready, with all locks held, so it never meets
- * itself: a select that sends and receives on one channel waits for others.
+ * The goroutine is queued only once no case is ready, with all locks held. So a select
+ * never meets itself: one that sends and receives on one channel waits for other
+ * goroutines.
  *
  * Lifetimes
  *
- * What shows the peer that the select is over is the unlock of the channel whose
- * case came true, and it may then drop all the others, too. So that unlock comes
- * last. For a select that waited see chan.h.
+ * The unlock of the channel whose case is done shows the peer that the select is over,
+ * and the peer may then drop all the other channels, too. So that unlock comes last. For
+ * a select that waited see chan.h.
  *
- * Rejected: locking one channel after the other and queueing on the way. Two
- * selects that meet would each have to claim themselves and then the other, and
- * take back the one when the other fails, while third parties have seen it.
+ * Rejected: locking one channel after the other and queueing on the way. Two selects that
+ * meet would each have to claim themselves and then the other, and undo the first claim
+ * when the second fails, after other goroutines have seen it.
  */
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-#include "deadline.h"
-#include "os.h"
-#include "panic.h"
-#include "profile_hooks.h"
+#include "sync/deadline.h"
+#include "goroutine/panic.h"
+#include "sync/wait_profile.h"
 
-/* The cases that can wait, in order of the channels' addresses. */
+/* A call of select. ws: the waiters of the cases that can wait, by address of channel. */
 struct selection {
 	const struct goro_case *cases;
 	size_t n_cases;
-	bool now;		/* do not wait; and then do not move to another thread */
+	bool now;		/* do not wait; such a call stays on its thread */
 	int64_t deadline;
 	struct waiter *ws;
 	int n;
@@ -61,24 +61,6 @@ struct selection {
 /* Instead of an index. */
 #define SEND_ON_CLOSED (-2)
 
-static bool is_past(int64_t deadline)
-{
-	return deadline <= GORO_NOW || (deadline != GORO_FOREVER && deadline <= os_now());
-}
-
-static inline struct m *enter(bool now)
-{
-	return now ? rt_enter() : rt_enter_free();
-}
-
-static inline void leave(struct m *mp, bool now)
-{
-	if (now)
-		rt_exit(mp);
-	else
-		rt_exit_free(mp);
-}
-
 static goro_chan *chan_of(const struct waiter *w)
 {
 	return w->key;
@@ -86,7 +68,7 @@ static goro_chan *chan_of(const struct waiter *w)
 
 /* --------------------------------------------------------- a case by itself */
 
-/* Not to be called ready is proof at one moment; the other way it is a hint. */
+/* False: the case was not ready at one moment of the call. True is a hint only. */
 static inline bool seems_ready(const struct goro_case *k)
 {
 	const goro_chan *c = k->chan;
@@ -105,6 +87,7 @@ static inline enum tried try_case(const struct goro_case *k, struct g **peer)
 {
 	enum goro_recv got;
 
+	check(load_relaxed(&k->chan->lock.word) != 0);
 	*peer = NULL;
 	if (k->is_send) {
 		if (unlikely(k->chan->closed))
@@ -119,16 +102,16 @@ static inline enum tried try_case(const struct goro_case *k, struct g **peer)
 	return DONE;
 }
 
-/* A number below n, each as likely. */
+/* A number below n, each equally likely. */
 static inline uint32_t random_below(struct m *mp, uint32_t n)
 {
 	return (uint32_t)((m_random(mp) >> 32) * n >> 32);
 }
 
-/* One of those that seem ready, each as likely; -1: none does. The k-th found
- * takes the place of the one before with a chance of 1 in k. (Looking in a random
- * order and stopping at the first saves looks, but costs more than they do, in
- * branches that no predictor foresees.) */
+/* One of the cases that seem ready, each equally likely; -1: none does. The k-th one
+ * found replaces the one before with a chance of 1 in k. (Rejected: to look in random
+ * order and stop at the first. That saves looks, but its branches are mispredicted, which
+ * costs more.) */
 static inline int pick_ready(struct m *mp, const struct goro_case *cases, size_t n)
 {
 	uint32_t found = 0;
@@ -143,12 +126,7 @@ static inline int pick_ready(struct m *mp, const struct goro_case *cases, size_t
 	return pick;
 }
 
-static _Noreturn __attribute__((noinline, cold)) void panic_closed(void)
-{
-	panic_misuse("send on closed channel");
-}
-
-/* -1: none that seemed ready was. */
+/* -1: no case was ready, or the chosen one only seemed so. */
 static inline int select_quickly(struct m *mp, const struct goro_case *cases, size_t n)
 {
 	int i = pick_ready(mp, cases, n);
@@ -163,14 +141,14 @@ static inline int select_quickly(struct m *mp, const struct goro_case *cases, si
 	if (peer)
 		g_ready(mp, peer);
 	if (unlikely(t == CLOSED))
-		panic_closed();
+		panic_misuse("send on closed channel");
 	return t == DONE ? i : -1;
 }
 
 /* -------------------------------------------------------------- all at once */
 
-/* Shell sort: no memory, no worst case to fear, and for a few cases, which are
- * most often in order already, an insertion sort. */
+/* Shell sort: needs no memory and has no bad worst case. For a few cases, which are
+ * mostly in order already, it is an insertion sort. */
 static void sort_by_chan(struct waiter *ws, int n)
 {
 	int gap = 1;
@@ -193,8 +171,8 @@ static bool is_repeated(const struct selection *s, int i)
 	return i > 0 && s->ws[i].key == s->ws[i - 1].key;
 }
 
-/* Cases on one channel wait in random order, so that each is as likely to be
- * served first. */
+/* Cases on one channel wait in random order, so that each is equally likely to be served
+ * first. */
 static void shuffle_repeated(struct m *mp, struct selection *s)
 {
 	for (int i = 1, first = 0; i < s->n; i++) {
@@ -230,14 +208,17 @@ static void selection_make(struct m *mp, struct selection *s)
 	shuffle_repeated(mp, s);
 }
 
-static void unlock_first(const struct selection *s, int n, goro_chan *but)
+/* Unlocks the channels of the first n waiters; `last`, unless it is NULL, as the last. */
+static void unlock_first(const struct selection *s, int n, goro_chan *last)
 {
 	for (int i = n - 1; i >= 0; i--)
-		if (!is_repeated(s, i) && chan_of(&s->ws[i]) != but)
+		if (!is_repeated(s, i) && chan_of(&s->ws[i]) != last)
 			lock_release(&chan_of(&s->ws[i])->lock);
+	if (last)
+		lock_release(&last->lock);
 }
 
-/* Those before the i-th are locked. */
+/* The channels before the i-th are locked. */
 static __attribute__((noinline, cold)) void lock_late(const struct selection *s, int i)
 {
 	goro_chan *c = chan_of(&s->ws[i]);
@@ -251,21 +232,16 @@ static __attribute__((noinline, cold)) void lock_late(const struct selection *s,
 
 static void lock_all(const struct selection *s)
 {
-	for (int i = 0; i < s->n; i++)
+	for (int i = 0; i < s->n; i++) {
+		check(i == 0 || (uintptr_t)s->ws[i].key >= (uintptr_t)s->ws[i - 1].key);
 		if (!is_repeated(s, i) && unlikely(!lock_try(&chan_of(&s->ws[i])->lock)))
 			lock_late(s, i);
+	}
 }
 
-/* but is unlocked last. */
-static void unlock_all(const struct selection *s, goro_chan *but)
-{
-	unlock_first(s, s->n, but);
-	if (but)
-		lock_release(&but->lock);
-}
-
-/* All locked. One that is ready, done; -1: none is. A case that only seemed so,
- * since its waiters were claimed elsewhere, has lost them and does not again. */
+/* All channels are locked. Does a ready case and returns its index; -1: none is ready. A
+ * case that only seemed ready, since its waiters were claimed elsewhere, loses these by
+ * the try and does not seem ready again. */
 static int try_all(struct m *mp, const struct selection *s, struct g **peer, enum tried *tried)
 {
 	int i;
@@ -292,14 +268,14 @@ static void deadline_comes(struct m *mp, struct timer *t, int64_t now)
 }
 
 /*
- * Once the stack is at rest. After the unlock of a channel a peer may claim and
- * wake the goroutine, which then leaves the channels that are unlocked, waits for
- * the locks of the others, and is gone after the last. So the next channel is
- * read before this one is unlocked.
+ * The stack is at rest. After the unlock of a channel a peer may claim and wake the
+ * goroutine. That leaves the channels that are unlocked, waits for the locks of the
+ * others, and is gone after the last unlock. So this reads the next channel before it
+ * unlocks one.
  */
 static void after_select(struct m *mp, struct g *gp)
 {
-	const struct selection *s = mp->after_arg;
+	const struct selection *s = mp->after.arg;
 	struct waiter *w = s->ws, *end = w + s->n;
 
 	if (s->deadline != GORO_FOREVER)
@@ -318,6 +294,7 @@ static struct m *wait_for_any(struct m *mp, struct selection *s)
 	struct g *gp = mp->curg;
 	int64_t since = profile_wait_start();
 
+	check(!(gp->select_seq & 1));
 	gp->select_won = NULL;
 	store_relaxed(&gp->select_seq, gp->select_seq + 1);
 	for (int i = 0; i < s->n; i++) {
@@ -329,14 +306,15 @@ static struct m *wait_for_any(struct m *mp, struct selection *s)
 		waitq_put(w->is_send ? &c->sendq : &c->recvq, w);
 	}
 	mp = park(mp, after_select, s, s->n_cases ? WAIT_SELECT : WAIT_SELECT_NO_CASES);
+	check(!(load_relaxed(&gp->select_seq) & 1));
 	if (s->deadline != GORO_FOREVER)
 		deadline_disarm(gp);
 	profile_block_event(mp, since);
 	return mp;
 }
 
-/* Takes the waiters off that did not win. True: channels were dropped meanwhile;
- * those whose waiters still have a key are to be freed. */
+/* Takes all waiters but won off their channels. True: some channels are to be freed:
+ * those of the waiters that still have a key. */
 static bool leave_all(struct selection *s, const struct waiter *won)
 {
 	bool any = false;
@@ -362,7 +340,8 @@ static __attribute__((noinline, cold)) void free_dropped(struct selection *s)
 		}
 }
 
-/* In the runtime, and out of it. The index of the case that came true, or -1. */
+/* Leaves the runtime. Returns the index of the case that was done, -1 or
+ * SEND_ON_CLOSED. */
 static int select_and_exit(struct m *mp, struct selection *s)
 {
 	struct g *peer = NULL;
@@ -374,14 +353,16 @@ static int select_and_exit(struct m *mp, struct selection *s)
 	lock_all(s);
 	i = try_all(mp, s, &peer, &tried);
 	if (i >= 0 || s->now) {
-		unlock_all(s, i >= 0 ? s->cases[i].chan : NULL);
+		unlock_first(s, s->n, i >= 0 ? s->cases[i].chan : NULL);
 		if (peer)
 			g_ready(mp, peer);
-		leave(mp, s->now);
+		deadline_exit(mp, s->now);
 		return tried == CLOSED ? SEND_ON_CLOSED : i;
 	}
 	mp = wait_for_any(mp, s);
 	won = mp->curg->select_won;
+	check(won || s->deadline != GORO_FOREVER);
+	check(!won || (!won->queued && won->key == s->cases[won->index].chan));
 	dropped = leave_all(s, won);
 	rt_exit_free(mp);
 	if (unlikely(dropped))
@@ -395,13 +376,6 @@ static int select_and_exit(struct m *mp, struct selection *s)
 
 /* ------------------------------------------------------------------- select */
 
-static int select_narrow(struct m *mp, struct selection *s)
-{
-	s->ws = mp->curg->waiters;
-	selection_make(mp, s);
-	return select_and_exit(mp, s);
-}
-
 /* More cases than a G has waiters for. In user code. */
 static __attribute__((noinline)) int select_wide(struct selection *s)
 {
@@ -412,7 +386,7 @@ static __attribute__((noinline)) int select_wide(struct selection *s)
 	s->ws = s->n_cases > INT_MAX ? NULL : malloc(s->n_cases * sizeof *s->ws);
 	if (!s->ws)
 		goro_panic("select: out of memory for %zu cases", s->n_cases);
-	mp = enter(s->now);
+	mp = deadline_enter(s->now);
 	selection_make(mp, s);
 	gp = mp->curg;
 	select_show_wide(gp, s->ws, s->n);
@@ -422,7 +396,7 @@ static __attribute__((noinline)) int select_wide(struct selection *s)
 	return i;
 }
 
-/* One case is the operation itself, also in what a dump says of it. */
+/* A select of one case is that operation, also in a dump. */
 static int select_one(const struct goro_case *k, bool now)
 {
 	enum goro_recv got;
@@ -444,23 +418,25 @@ static int select_one(const struct goro_case *k, bool now)
 
 int goro_select_n(const struct goro_case *cases, size_t n, int64_t deadline)
 {
-	struct selection s = { .cases = cases, .n_cases = n, .now = is_past(deadline),
+	struct selection s = { .cases = cases, .n_cases = n, .now = deadline_is_past(deadline),
 	                       .deadline = deadline };
 	struct m *mp;
 	int i;
 
 	if (n == 1 && (s.now || deadline == GORO_FOREVER))
 		return select_one(cases, s.now);
-	mp = enter(s.now);
+	mp = deadline_enter(s.now);
 	i = select_quickly(mp, cases, n);
 	if (i >= 0) {
-		leave(mp, s.now);
+		deadline_exit(mp, s.now);
 		return i;
 	}
 	if (likely(n <= G_WAITERS)) {
-		i = select_narrow(mp, &s);
+		s.ws = mp->curg->waiters;
+		selection_make(mp, &s);
+		i = select_and_exit(mp, &s);
 	} else {
-		leave(mp, s.now);
+		deadline_exit(mp, s.now);
 		i = select_wide(&s);
 	}
 	if (unlikely(i == SEND_ON_CLOSED))

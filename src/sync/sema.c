@@ -1,57 +1,56 @@
 /*
  * sema.c - sleeping on an address: what the sync types are made of.
  *
- * A type of sync keeps its state in a word of its own and comes here only when
- * somebody has to wait. As in Go's runtime/sema.go the sleepers are kept in a
- * table beside, found by the address, so that a mutex is eight bytes; the word
- * at the address holds units given to somebody who has not come to sleep yet.
+ * A type of sync keeps its state in a word of its own, and comes here only when a
+ * goroutine has to wait. As in Go's runtime/sema.go the sleepers are in a table, found by
+ * the address, so that a mutex is eight bytes. The word at the address holds units that
+ * were given to goroutines that are still on their way here.
  *
  * The rule
  *
- * Go's collector keeps the word alive while anybody touches it; here the object
- * may be freed as soon as its last user has what it waited for, while the one
- * who gave it is still in sema_release. So:
+ * Go's collector keeps the word alive while a goroutine touches it. Here the object may
+ * be freed as soon as its last user has what it waited for, while the goroutine that gave
+ * it is still in sema_release. So:
  *
- *	A unit is given only to one who is owed it: who has already put down, in
- *	the type's own state, that it will come for one, and who does not leave
- *	before it has one.
+ *	A unit is given only to a goroutine that is owed it: it has put down, in the
+ *	type's own state, that it will come for one, and it does not leave before it has
+ *	one.
  *
- * Then at least as many are inside sema_acquire, or on their way into it, as
- * there are units given and not taken and releases under way; while there is a
- * release under way, somebody inside keeps the object alive. The word is touched
- * only under the lock of its bucket, by a release that finds fewer sleepers than
- * units; the others are on their way then, and cannot get past that lock before
- * the release is done with the word.
+ * So the goroutines inside sema_acquire, or on their way into it, are at least as many as
+ * the units given and not taken plus the releases under way. While a release is under
+ * way, one of them keeps the object alive. A release touches the word only under the lock
+ * of its bucket, when it finds fewer sleepers than units. The other goroutines are on
+ * their way then, and cannot get past that lock before the release is done with the word.
  *
- * By the same rule nobody is woken for nothing, and an address that is used
- * again for another object has no late releases of the old one coming.
+ * By the same rule no goroutine is woken for nothing, and an address that is reused for
+ * another object gets no late release of the old one.
  *
- * Rejected: counting units with atomics on the word, as Go does. A release that
- * adds its unit to the word and then looks for sleepers may find the object gone,
- * and in its place another, whose sleeper it wakes.
+ * Rejected: counting units with atomics on the word, as Go does. A release that adds its
+ * unit to the word and then looks for sleepers may find the object gone and another in
+ * its place, and wake a sleeper of that.
  *
  * The tree
  *
- * A bucket may have sleepers on many addresses (a million goroutines, each
- * waiting for a mutex of its own, are four thousand to a bucket). The first
- * sleeper of each address stands for it in a binary tree; the others of the same
- * address hang from it in a list, in order. The address is hashed by a
- * multiplication that loses nothing, whose top byte chooses the bucket, and whose
- * other bits, from the top, say left or right at each level:
+ * A bucket may have sleepers on many addresses: a million goroutines, each waiting for a
+ * mutex of its own, are four thousand to a bucket. The first sleeper of each address is a
+ * node of a binary tree. The other sleepers of the address hang from it in a list, in
+ * order. The address is hashed by a multiplication that loses nothing. The top byte of
+ * the hash chooses the bucket; its other bits, from the top, choose left or right at each
+ * level:
  *
- *	Invariant: what is below child[b] of a node at depth d has bit d equal
- *	to b, and shares all bits before d with that node.
+ *	Invariant: what is below child[b] of a node at depth d has bit d equal to b, and
+ *	shares all bits before d with that node.
  *
- * A node may therefore be replaced by any node below it, which makes removal
- * simple, and two addresses part at the latest at the last bit, so that the tree
- * is never deeper than 56, and about the logarithm of its size when left to
- * chance. (Rejected: Go's treap. It needs rotations, parents and a random number
- * to be no more than likely to be as flat.)
+ * So any node below a node may replace it, which makes removal simple. Two addresses part
+ * at the last bit at the latest, so the tree is never deeper than 56, and its depth is
+ * usually about the logarithm of its size. (Rejected: Go's treap. It needs rotations,
+ * parents and random numbers, and is flat only with high probability.)
  */
-#include "sema.h"
+#include "sync/sema.h"
 
-#include "linger.h"
-#include "profile_hooks.h"
+#include "sched/init.h"
+#include "sched/linger.h"
+#include "sync/wait_profile.h"
 
 #define BUCKET_BITS 8
 
@@ -60,13 +59,17 @@ static struct bucket {
 	struct sleeper *tree;
 } buckets[1 << BUCKET_BITS];
 
-void sema_init(void)
+struct wait_profile wait_profile;
+
+static void sema_init(void)
 {
-#if GORO_CHECKS		/* elsewhere nobody looks at it: 4 pages less to touch */
+#if GORO_CHECKS		/* release builds do not read it: 4 pages less to touch */
 	for (int i = 0; i < 1 << BUCKET_BITS; i++)
 		buckets[i].lock.rank = RANK_SEMA;
 #endif
 }
+
+HOOK(at_start, START_STATE, sema_init);
 
 /* One to one: the multiplier is odd. 2^64 over the golden ratio. */
 static inline uint64_t hash(const uint32_t *addr)
@@ -81,17 +84,21 @@ static inline struct bucket *bucket_of(const uint32_t *addr)
 
 /* ------------------------------------------------------------------- tree */
 
-/* Where the node of addr hangs, or would. */
+/* Where the node of addr hangs, or would hang. */
 static struct sleeper **find(struct bucket *b, const uint32_t *addr)
 {
 	struct sleeper **at = &b->tree;
+	uint64_t h = hash(addr);
 
-	for (uint64_t bits = hash(addr) << BUCKET_BITS; *at && (*at)->addr != addr; bits <<= 1)
-		at = &(*at)->child[bits >> 63];
+	check(lock_is_held(&b->lock));
+	for (unsigned depth = BUCKET_BITS; *at && (*at)->addr != addr; depth++) {
+		check((hash((*at)->addr) ^ h) >> (64 - depth) == 0);
+		at = &(*at)->child[h >> (63 - depth) & 1];
+	}
 	return at;
 }
 
-/* The node at *at goes; what is below it stays. */
+/* Removes the node at *at. What is below it stays. */
 static void remove_node(struct sleeper **at)
 {
 	struct sleeper **leaf = at, *heir;
@@ -107,9 +114,10 @@ static void remove_node(struct sleeper **at)
 	*at = heir;
 }
 
-/* s takes the place of node, which is of the same address. */
+/* s takes the place of node. Both are of one address. */
 static void inherit_node(struct sleeper *s, const struct sleeper *node)
 {
+	check(s->addr == node->addr);
 	s->last = node->last;
 	s->child[0] = node->child[0];
 	s->child[1] = node->child[1];
@@ -126,21 +134,23 @@ static void put(struct sleeper **at, struct sleeper *s, enum sema_place place)
 		*at = s;
 	} else if (place == SEMA_FIRST) {
 		inherit_node(s, node);
-		s->since = node->since;		/* that of the first is the oldest */
+		s->since = node->since;		/* the first one's is the oldest */
 		s->next = node;
 		*at = s;
 	} else {
+		check(!node->last->next);
 		node->last->next = s;
 		node->last = s;
 	}
 }
 
-/* Takes the first n sleepers of the node at *at, or all if there are fewer;
- * *taken is how many. A list, by next. */
+/* Takes the first n sleepers of the node at *at, or all if there are fewer. *taken is
+ * their number. Returns a list, linked by next. */
 static struct sleeper *take(struct sleeper **at, uint32_t n, uint32_t *taken)
 {
 	struct sleeper *first = *at, *s = first;
 
+	check(!first || (first->last && !first->last->next));
 	*taken = 0;
 	if (!first || n == 0)
 		return NULL;
@@ -159,10 +169,11 @@ static struct sleeper *take(struct sleeper **at, uint32_t n, uint32_t *taken)
 /* ------------------------------------------------------------- mutex profile */
 
 /*
- * Who unlocks is charged with the waits of those who go on, and of those who are left, for
- * whom the next unlock begins to count now. How long these waited is guessed by the first
- * one's wait, who goes on and whose was the longest, and that of the last, as Go does.
- * Bucket locked; goes: the first, left: the first of them.
+ * The goroutine that unlocks is charged with the waits of the sleepers that it wakes, and
+ * of those that it leaves, for which the next unlock begins to count now. The waits of
+ * those left are estimated as Go does, from the wait of the first woken, which is the
+ * longest, and that of the last one left. Bucket locked. goes: the first woken; left: the
+ * first one left.
  */
 static int64_t charge_left(const struct sleeper *goes, struct sleeper *left, int64_t now)
 {
@@ -177,14 +188,14 @@ static int64_t charge_left(const struct sleeper *goes, struct sleeper *left, int
 	return wait * n;
 }
 
-/* left: the charge for them. */
+/* left: the charge for those left. */
 static __attribute__((noinline)) void charge_taken(struct m *mp, const struct sleeper *s, int64_t left)
 {
 	int64_t now = os_now();
 
 	for (; s; s = s->next, left = 0)
 		if (s->since)
-			profile_mutex_count(mp, now - s->since + left);
+			wait_profile.mutex(mp, now - s->since + left);
 }
 
 /* --------------------------------------------------------------- semaphore */
@@ -211,7 +222,7 @@ struct m *sema_acquire(struct m *mp, uint32_t *addr, enum sema_place place, enum
 	return mp;
 }
 
-/* A list of up to n sleepers who have a unit now. */
+/* A list of up to n sleepers, each of which has a unit now. */
 static struct sleeper *give(uint32_t *addr, uint32_t n, int64_t *charge)
 {
 	struct bucket *b = bucket_of(addr);
@@ -222,7 +233,7 @@ static struct sleeper *give(uint32_t *addr, uint32_t n, int64_t *charge)
 	list = take(find(b, addr), n, &taken);
 	if (unlikely(taken < n))
 		*addr += n - taken;
-	else if (unlikely(load_relaxed(&profile_wanted) & PROFILE_MUTEX))
+	else if (unlikely(load_relaxed(&wait_profile.wanted) & PROFILE_MUTEX))
 		*charge = charge_left(list, *find(b, addr), os_now());
 	lock_release(&b->lock);
 	linger();
@@ -234,15 +245,32 @@ void sema_release(struct m *mp, uint32_t *addr, uint32_t n)
 	int64_t charge = 0;
 	struct sleeper *s = give(addr, n, &charge), *next;
 
-	if (unlikely(load_relaxed(&profile_wanted) & PROFILE_MUTEX))
+	if (unlikely(load_relaxed(&wait_profile.wanted) & PROFILE_MUTEX))
 		charge_taken(mp, s, charge);
 	for (bool first = true; s; s = next, first = false) {
-		next = s->next;		/* its own again once it is ready */
+		check(s->addr == addr);
+		next = s->next;		/* g_ready gives s back to its goroutine */
 		if (first)
 			g_ready(mp, s->gp);
 		else
 			g_ready_in_order(mp, s->gp);
 	}
+}
+
+void sema_wait(uint32_t *addr, enum wait_reason why)
+{
+	struct m *mp = rt_enter_free();
+
+	mp = sema_acquire(mp, addr, SEMA_LAST, why);
+	rt_exit_free(mp);
+}
+
+void sema_wake(uint32_t *addr, uint32_t n)
+{
+	struct m *mp = rt_enter();
+
+	sema_release(mp, addr, n);
+	rt_exit(mp);
 }
 
 uint32_t sema_sleepers(const uint32_t *addr)

@@ -1,32 +1,31 @@
 /*
  * semaphore.c - weighted semaphores: golang.org/x/sync/semaphore.
  *
- * A lock, two numbers, and a ring of waiters in order. Units go to the first in
- * the ring or to nobody: if there are not enough for it the others wait behind
- * it, also those for whom there are, or else one who wants many would wait for
- * ever among those who want few. For the same reason nobody gets units past the
- * ring while somebody waits. Who wants more than there are in all can only wait
- * for its deadline, and does so outside the ring, where it is in nobody's way.
+ * A lock, two numbers, and a ring of waiters in order. Units go to the first in the ring
+ * or to none. If there are not enough for it, the others wait behind it, even those that
+ * want fewer: else a goroutine that wants many would wait for ever among those that want
+ * few. For the same reason no goroutine takes units past the ring while one waits. A
+ * goroutine that wants more than the total can only wait for its deadline. It waits
+ * outside the ring, in no other's way.
  *
  * Invariants, under the lock:
  *	- 0 <= held <= total;
  *	- the first in the ring wants more than total - held.
  *
- * As in Go, where the context's end comes first: nobody gets units once its
+ * As in Go, where the context's end comes first, a goroutine gets no units once its
  * deadline has passed, even if there are some.
  *
- * Lifetimes: who gets units may free the semaphore, so the unlock is the last
- * access to it, and making the goroutines ready comes after.
+ * Lifetimes: a goroutine that gets units may free the semaphore. So the unlock is the
+ * last access to it, and making goroutines ready comes after.
  */
 #include <errno.h>
 #include <goro.h>
 
-#include "deadline.h"
-#include "linger.h"
-#include "os.h"
-#include "panic.h"
-#include "profile_hooks.h"
-#include "runtime.h"
+#include "sync/deadline.h"
+#include "sched/linger.h"
+#include "goroutine/panic.h"
+#include "sync/wait_profile.h"
+#include "sched/runtime.h"
 
 struct sema {
 	struct lock lock;
@@ -62,7 +61,17 @@ static void ring_remove(struct sema *s, struct waiter *w)
 		s->first = w->next == w ? NULL : w->next;
 }
 
-/* Gives units to the first ones, as far as they go. Lock held; releases it. */
+/* The invariants. */
+static void sema_check(const struct sema *s)
+{
+	check(lock_is_held((struct lock *)&s->lock));
+	check(0 <= s->held && s->held <= s->total);
+	check(!s->first || s->first->units > s->total - s->held);
+	check(!s->first || (s->first->prev->next == s->first && s->first->next->prev == s->first));
+	(void)s;
+}
+
+/* Gives units to the first waiters, as far as the units go. Lock held; releases it. */
 static void notify_unlock(struct m *mp, struct sema *s)
 {
 	struct waiter *list = NULL, **end = &list, *w;
@@ -75,6 +84,7 @@ static void notify_unlock(struct m *mp, struct sema *s)
 		*end = w;
 		end = &w->next;
 	}
+	sema_check(s);
 	lock_release(&s->lock);
 	linger();
 	ready_in_order(mp, list);
@@ -85,19 +95,15 @@ static void notify_unlock(struct m *mp, struct sema *s)
 /* Lock held. */
 static bool take_now(struct sema *s, int64_t units)
 {
+	sema_check(s);
 	if (s->first || s->total - s->held < units)
 		return false;
 	s->held += units;
 	return true;
 }
 
-static bool is_past(int64_t deadline)
-{
-	return deadline != GORO_FOREVER && os_now() >= deadline;
-}
-
-/* The deadline of a waiter has come; see "Who wakes" in deadline.c. Those behind
- * it may have enough now. */
+/* A waiter's deadline; see "Who wakes" in deadline.c. The waiters behind it may have
+ * enough units now. */
 static void expire(struct m *mp, struct timer *t, int64_t now)
 {
 	struct g *gp = deadline_g(t);
@@ -107,6 +113,7 @@ static void expire(struct m *mp, struct timer *t, int64_t now)
 
 	(void)now;
 	lock_acquire(&s->lock);
+	check(s->first || !w->queued || w->ok);
 	granted = w->ok;
 	if (!granted && w->queued)
 		ring_remove(s, w);
@@ -116,7 +123,7 @@ static void expire(struct m *mp, struct timer *t, int64_t now)
 		g_ready_in_order(mp, gp);
 }
 
-/* Lock held; releases it. True: it has its units. */
+/* Lock held; releases it. True: the goroutine has its units. */
 static bool wait_for_units(struct m **mp, struct sema *s, int64_t units, int64_t deadline)
 {
 	struct waiter *w = &(*mp)->curg->waiter;
@@ -140,7 +147,7 @@ int goro_sema_acquire(goro_sema *sema, int64_t units, int64_t deadline)
 	struct m *mp;
 	bool got;
 
-	if (is_past(deadline))
+	if (deadline_is_past(deadline))
 		return -ETIMEDOUT;
 	mp = rt_enter_free();
 	lock_acquire(&s->lock);
@@ -151,7 +158,7 @@ int goro_sema_acquire(goro_sema *sema, int64_t units, int64_t deadline)
 	}
 	got = wait_for_units(&mp, s, units, deadline);
 	rt_exit_free(mp);
-	if (got && is_past(deadline)) {
+	if (got && deadline_is_past(deadline)) {
 		goro_sema_release(sema, units);
 		got = false;
 	}
@@ -161,22 +168,19 @@ int goro_sema_acquire(goro_sema *sema, int64_t units, int64_t deadline)
 bool goro_sema_try_acquire(goro_sema *sema, int64_t units)
 {
 	struct sema *s = (struct sema *)sema;
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&s->lock);
 	bool got;
 
-	lock_acquire(&s->lock);
 	got = take_now(s, units);
-	lock_release(&s->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &s->lock);
 	return got;
 }
 
 void goro_sema_release(goro_sema *sema, int64_t units)
 {
 	struct sema *s = (struct sema *)sema;
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(&s->lock);
 
-	lock_acquire(&s->lock);
 	if (s->held < units) {
 		lock_release(&s->lock);
 		panic_misuse("semaphore: released more than held");

@@ -1,49 +1,47 @@
 /*
  * time.c - the clock, timers and tickers.
  *
- * A timer sends the time on a channel, or starts a function in a goroutine. The
- * work of waiting is timer.c's; here it is seen to that what Stop and Reset say
- * is so (Go 1.23): after them no value of before is received.
+ * A timer sends the time on a channel, or starts a function in a goroutine. timers.c does
+ * the waiting. This file makes sure of what Stop and Reset promise (Go 1.23): after them
+ * no earlier value is received.
  *
- * The channel has room for one value, so that a fire that nobody waits for is
- * kept, and one that finds the last value still there is dropped: ticks never
- * queue. Users see neither: length and capacity are 0, as if the value came into
- * being when it is received.
+ * The channel has room for one value. So a fire that no goroutine waits for is kept, and
+ * one that finds the last value still there is dropped: ticks never queue. Users see
+ * neither: length and capacity are 0, as if the value came into being when it is
+ * received.
  *
- * One lock guards a timer: its channel's, under which a fire sends, so that a
- * stop, which takes the value back under it, comes either before the fire or
- * after it. A function's timer has a lock of its own.
+ * One lock guards a timer: its channel's. A fire sends under it and a stop takes the
+ * value back under it, so a stop comes either before the fire or after it. A function's
+ * timer has a lock of its own.
  *
- *	armed    a fire is to come; also while it is on its way and does not have
- *	         the lock yet, so that who stops it then has stopped it
+ *	armed    a fire is to come; also while it is on its way and does not have the lock
+ *	         yet, so that a stop then has stopped it
  *
- * A fire that finds its timer not armed came too late and does nothing. To arm a
- * timer again therefore waits until such a fire is over (disarm_and_settle);
- * stopping it need not, except to free it.
+ * A fire that finds its timer not armed came too late and does nothing. So to arm a timer
+ * again waits until such a fire is over (disarm_and_settle). Stopping a timer does not
+ * wait, freeing it does.
  *
- * Rejected: Go's way of keeping a timer off the heap until somebody receives. It
- * is there to let a collector find unused timers, and makes every receive and
- * every select look after the timers of its channels.
+ * Rejected: Go's way of keeping a timer off the heap until a goroutine receives. It lets
+ * a collector find unused timers, and makes every receive and every select look after the
+ * timers of its channels.
  */
 #include <goro.h>
 #include <stdlib.h>
 
-#include "chan.h"
-#include "deadline.h"
-#include "freed.h"
-#include "os.h"
-#include "runq.h"
-
-/* A function that could not be started, for lack of memory, is tried again. */
-#define RETRY_NS (1 * GORO_MILLISECOND)
+#include "sync/chan.h"
+#include "sync/deadline.h"
+#include "sync/freed.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/timers.h"
 
 struct goro_timer {
 	struct timer timer;
-	struct lock *lock;	/* guards armed and period, and who starts timer */
+	struct lock *lock;	/* guards armed, period and starts of timer */
 	bool armed;
-	int64_t period;		/* of a ticker; 0: once */
+	int64_t period;		/* of a ticker; 0: a timer */
 
-	/* Constant: one of the two. */
+	/* Constant. Either chan or fn. */
 	goro_chan *chan;
 	void (*fn)(void *);
 	void *arg;
@@ -51,13 +49,16 @@ struct goro_timer {
 	struct lock fn_lock;
 };
 
-struct goro_ticker {
-	struct goro_timer t;
-};
-
 int64_t goro_now(void)
 {
 	return os_now();
+}
+
+int64_t goro_deadline_in(int64_t ns)
+{
+	int64_t now = os_now();
+
+	return ns < GORO_FOREVER - now ? now + ns : GORO_FOREVER;
 }
 
 /* ------------------------------------------------------------------ firing */
@@ -67,18 +68,20 @@ static struct goro_timer *timer_of(struct timer *t)
 	return (struct goro_timer *)((char *)t - offsetof(struct goro_timer, timer));
 }
 
-/* The next tick after now, on the grid that the first one began. */
+/* The first tick after now, in whole periods from the first one of all. */
 static int64_t next_tick(const struct goro_timer *t, int64_t now)
 {
 	int64_t late = now - t->timer.when;
 
+	check(t->period > 0 && late >= 0);
 	return deadline_after(t->timer.when + late - late % t->period, t->period);
 }
 
-/* Lock held, and released by the end of a fire. Either the timer starts again, or
- * to say that the fire is over is its last use, after the unlock. */
+/* Lock held. The end of a fire, which releases it: the timer starts again, or timer_fired
+ * comes after the unlock and is the last use of the timer. */
 static void unlock_fired(struct goro_timer *t)
 {
+	check(!t->armed && timer_is_firing(&t->timer));
 	lock_release(t->lock);
 	timer_fired(&t->timer);
 }
@@ -87,6 +90,7 @@ static void start_again_unlock(struct m *mp, struct goro_timer *t, int64_t when)
 {
 	struct lock *lock = t->lock;
 
+	check(lock_is_held(lock) && timer_is_firing(&t->timer));
 	t->armed = true;
 	timer_fired(&t->timer);
 	timer_start(mp, &t->timer, when);
@@ -116,8 +120,8 @@ static void fire_send(struct m *mp, struct timer *timer, int64_t now)
 	}
 }
 
-/* The channel, which is there as long as the timer waits, and then the goroutine that waits
- * for it, if it does so outside of a select. */
+/* Prefetches the channel, which stays as long as the timer waits, and then the goroutine
+ * that waits for it, if that is outside of a select. */
 static void fetch_send(const struct timer *timer, int step)
 {
 	const goro_chan *c = timer_of((struct timer *)timer)->chan;
@@ -146,23 +150,24 @@ static void fire_call(struct m *mp, struct timer *timer, int64_t now)
 
 /* ---------------------------------------------------------- stop and start */
 
-/* Lock held. Forgets what was to come and what has not been received. True:
- * there was something. */
+/* Lock held. Cancels the fire to come and drops the value that was not received. True:
+ * there was one of these. */
 static bool disarm(struct goro_timer *t)
 {
 	bool pending = t->armed;
 
+	check(lock_is_held(t->lock) && (!t->chan || t->chan->count <= 1));
 	t->armed = false;
 	timer_try_stop(&t->timer);
 	if (t->chan && t->chan->count > 0) {
 		ring_get(t->chan, NULL);
-		/* A ticker's value is not what Stop and Reset tell of. */
+		/* Stop and Reset do not report a ticker's value. */
 		pending = pending || t->period == 0;
 	}
 	return pending;
 }
 
-/* Lock held. No fire is on its way afterwards, so that t can be started. */
+/* Lock held. Afterwards no fire is on its way, so that t can be started. */
 static bool disarm_and_settle(struct goro_timer *t)
 {
 	bool pending = disarm(t);
@@ -171,79 +176,72 @@ static bool disarm_and_settle(struct goro_timer *t)
 		lock_release(t->lock);
 		timer_wait_fired(&t->timer);
 		lock_acquire(t->lock);
-		pending |= disarm(t);	/* another one started it meanwhile */
+		pending |= disarm(t);	/* another goroutine may have started it */
 	}
 	return pending;
 }
 
 static bool timer_reset(struct goro_timer *t, int64_t ns, int64_t period)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(t->lock);
 	int64_t when = deadline_after(os_now(), ns);
 	bool pending = true;
 
-	lock_acquire(t->lock);
 	if (!t->armed || (t->chan && t->chan->count > 0) || !timer_change(mp, &t->timer, when)) {
 		pending = disarm_and_settle(t);
+		check(!t->timer.heap && !t->armed);
 		timer_start(mp, &t->timer, when);
 	}
 	t->armed = true;
 	t->period = period;
-	lock_release(t->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, t->lock);
 	return pending;
 }
 
-static bool timer_disarm(struct goro_timer *t)
+bool goro_timer_stop(goro_timer *t)
 {
-	struct m *mp = rt_enter();
+	struct m *mp = rt_enter_lock(t->lock);
 	bool pending;
 
-	lock_acquire(t->lock);
 	pending = disarm(t);
-	lock_release(t->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, t->lock);
 	return pending;
 }
 
 /* --------------------------------------------------------- making, freeing */
 
-static goro_chan *make_chan(void)
-{
-	goro_chan *c = goro_chan_of(int64_t, 1);
-
-	if (c)
-		c->of_timer = true;
-	return c;
-}
-
 static struct goro_timer *make_chan_timer(void)
 {
 	struct goro_timer *t = calloc(1, sizeof *t);
 
-	if (t && !(t->chan = make_chan())) {
-		free(t);
-		t = NULL;
-	}
 	if (!t)
 		return NULL;
+	t->chan = goro_chan_of(int64_t, 1);
+	if (!t->chan) {
+		free(t);
+		return NULL;
+	}
+	t->chan->of_timer = true;
 	t->timer.fire = fire_send;
 	t->timer.fetch = fetch_send;
 	t->lock = &t->chan->lock;
 	return t;
 }
 
-static void timer_free(struct goro_timer *t)
+void goro_timer_free(goro_timer *t)
 {
 	struct m *mp;
 
-	timer_disarm(t);
+	if (!t)
+		return;
+	goro_timer_stop(t);
 	mp = rt_enter();
 	timer_stop(&t->timer);	/* waits for a fire that came too late */
 	rt_exit(mp);
 	goro_chan_unref(t->chan);
+	t->chan = NULL;			/* for reach.c */
 	t->lock = &t->fn_lock;
-	t->fn_lock.rank = RANK_TIMER;	/* what a use of it is said to be of */
+	t->fn_lock.rank = RANK_TIMER;	/* lock_of_freed names it */
 	freed_release(t, t->lock);
 }
 
@@ -282,23 +280,12 @@ goro_chan *goro_timer_chan(goro_timer *t)
 	return t->chan;
 }
 
-bool goro_timer_stop(goro_timer *t)
-{
-	return timer_disarm(t);
-}
-
 bool goro_timer_reset(goro_timer *t, int64_t ns)
 {
 	return timer_reset(t, ns, 0);
 }
 
-void goro_timer_free(goro_timer *t)
-{
-	if (t)
-		timer_free(t);
-}
-
-/* ----------------------------------------------------------------- tickers */
+/* -------------------------------- tickers: a goro_ticker is a goro_timer */
 
 goro_ticker *goro_ticker_make(int64_t period)
 {
@@ -314,18 +301,17 @@ goro_ticker *goro_ticker_make(int64_t period)
 
 goro_chan *goro_ticker_chan(goro_ticker *t)
 {
-	return t->t.chan;
+	return ((goro_timer *)t)->chan;
 }
 
 void goro_ticker_reset(goro_ticker *t, int64_t period)
 {
 	if (period <= 0)
 		goro_panic("non-positive interval for Ticker.Reset");
-	timer_reset(&t->t, period, period);
+	timer_reset((goro_timer *)t, period, period);
 }
 
 void goro_ticker_free(goro_ticker *t)
 {
-	if (t)
-		timer_free(&t->t);
+	goro_timer_free((goro_timer *)t);
 }

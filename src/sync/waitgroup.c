@@ -1,56 +1,52 @@
 /*
  * waitgroup.c - sync.WaitGroup.
  *
- * Forking and joining is what goroutines do all day, so this type has a way of
- * its own to sleep, not that of sema.c: three atomic steps for a wait and the
- * Done that ends it, instead of six (which took a third more of fib of bench/).
+ * Forking and joining is frequent, so a wait group does not sleep by way of sema.c: a
+ * wait and the Done that ends it take three atomic steps instead of six, which made fork
+ * and join a third slower.
  *
- * The first word has the counter above and the number of waiters below, so that
- * the step that brings the counter to zero also learns whether somebody waits.
- * The second word is the list of those who do. A waiter parks; once its stack is
- * at rest it counts itself in the first word, unless the counter is zero by then,
- * and puts itself on the list. Who brings the counter to zero finds n waiters
- * counted, and nobody can count itself any more:
+ * The first word has the counter above and the number of waiters below. So the step that
+ * brings the counter to zero also learns whether goroutines wait. The second word is the
+ * list of waiters. A waiter parks. Once its stack is at rest it counts itself in the
+ * first word, unless the counter is zero by then, and puts itself on the list. The
+ * releaser, which brings the counter to zero, finds n waiters counted. No other can count
+ * itself from then on:
  *
- *	- all n are on the list: it is theirs, and nobody else touches it;
- *	- some have counted themselves but not come to the list yet: it takes those
- *	  who have and leaves a note in the place of the list, how many are still
- *	  to come. Each of these finds the note, takes one off it and goes on.
+ *	- All n are on the list: the list is the releaser's alone.
+ *	- Some have counted themselves but are not on the list yet. The releaser takes the
+ *	  others and leaves a note in place of the list: how many are still to come. Each
+ *	  latecomer finds the note, takes one off it and goes on.
  *
- * Lifetimes. Without waiters, bringing the counter to zero is the last access.
- * With them, the object is there until they go on, and none goes on before it is
- * taken off the list, or the note is there. Then the object is not touched again.
+ * Lifetimes. Without waiters, bringing the counter to zero is the last access. With
+ * waiters, the object stays until they go on, and none goes on before it is taken off the
+ * list, or the note is there. After that the releaser does not touch the object.
  *
- * Many waiters. To look at one who has waited for long is a miss of caches and TLB, so of many
- * each is to be looked at once, and to run soon afterwards. Where they are more than a P's queue
- * holds, the first batch of them is made ready, latest first, and one of these, the carrier, is
- * given the rest of the list. When it runs, still within its Wait, it does the same with the
- * rest. (200,000 who do nothing else: 0.16 us each on one P, and 0.45 when they were turned
- * around, in order of arrival, made ready and queued all at once.)
+ * Many waiters. To look at a goroutine that has waited for long is a miss of caches and
+ * TLB. So each of many waiters is to be looked at once, and to run soon afterwards. If
+ * there are more than a P's queue holds, the releaser makes a first batch ready, latest
+ * first, and gives the rest of the list to one goroutine of the batch, the carrier. When
+ * the carrier runs, still within its Wait, it does the same with the rest. (Rejected: to
+ * turn the whole list into order of arrival and queue it at once. It took three times as
+ * long.)
  *
- *	- While there is a rest its carrier is on a run queue or runs: it is nobody's who could
- *	  lose it, and nobody is asleep for good. It lies in the carrier's waiter, and is
- *	  there before the carrier is made ready.
- *	- Those who have counted themselves and not come to the list yet are the last carrier's
- *	  to see to, or who brought the counter to zero if there is none. The object is there
- *	  as long as a carrier is within its Wait.
- *	- A plain thread is none: its waking takes as long as a hundred others'. Nor is who is
- *	  locked to its thread.
- *	- Others find the carrier where they find work: they steal it like anybody.
- *	- The list has to be followed from one to the next. So each waiter also knows who began to
- *	  wait a few before it on the same P, and those who go through the list fetch that one
- *	  ahead. It is never looked at: by then it may have gone on, and ended. (Guessed
- *	  from the distances of the last ones, it was wrong where two Ps had made the list.)
+ *	- While there is a rest its carrier is on a run queue or runs, so that no waiter
+ *	  is lost. The rest lies in the carrier's waiter before the carrier is made ready.
+ *	- Waiters that have counted themselves but are not on the list yet are left to the
+ *	  last carrier, or to the releaser if there is no carrier. The object stays as
+ *	  long as a carrier is within its Wait.
+ *	- A plain thread is no carrier: waking it takes as long as waking a hundred
+ *	  goroutines. Nor is a goroutine that is locked to its thread.
+ *	- Other Ps steal the carrier like any other goroutine.
  *
  * Misuse is reported where it is noticed, as in Go; not all of it is.
  */
 #include <goro.h>
 
-#include "linger.h"
-#include "profile_hooks.h"
-#include "runq.h"
-#include "runtime.h"
-#include "trace.h"
+#include "sched/linger.h"
+#include "sync/wait_profile.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/trace_hook.h"
 
 struct waitgroup {
 	uint64_t state;		/* counter:32 waiters:32 */
@@ -61,99 +57,63 @@ _Static_assert(sizeof(struct waitgroup) == sizeof(goro_waitgroup), "public size"
 static inline int32_t counter_of(uint64_t state) { return (int32_t)(state >> 32); }
 static inline uint32_t waiters_of(uint64_t state) { return (uint32_t)state; }
 
-/* A note for n waiters that have yet to come; for none, an empty list. */
+/* A note for n waiters that have yet to come. For none, an empty list. */
 static inline uintptr_t note_for(uint32_t n) { return n ? (uintptr_t)n << 1 | 1 : 0; }
 static inline bool is_note(uintptr_t list) { return list & 1; }
 static inline uint32_t note_count(uintptr_t list) { return (uint32_t)(list >> 1); }
 
 /* ---------------------------------------------------------------- release */
 
-static uint32_t list_length(const struct waiter *w)
-{
-	uint32_t n = 0;
-
-	for (; w; w = w->next)
-		n++;
-	return n;
-}
-
-/* Turned around: in order of arrival; and how many. */
-static struct waiter *in_order(struct waiter *latest, uint32_t *n)
-{
-	struct waiter *first = NULL, *w;
-
-	for (*n = 0; (w = latest); ++*n) {
-		latest = w->next;
-		w->next = first;
-		first = w;
-	}
-	return first;
-}
-
-/* Those who came later, and then those before. */
-static struct waiter *join(struct waiter *later, struct waiter *before)
-{
-	struct waiter **end = &later;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = before;
-	return later;
-}
-
 /* acquire: the waiters; pairs with cas_acqrel in enlist */
 static inline struct waiter *take_list(struct waitgroup *wg)
 {
-	return (struct waiter *)exchange_acquire(&wg->list, 0);
+	uintptr_t list = exchange_acquire(&wg->list, 0);
+
+	check(!is_note(list));
+	return (struct waiter *)list;
 }
 
-/* Not all n are on the list: those who are, and a note for the others. */
-static __attribute__((noinline)) struct waiter *take_some(struct waitgroup *wg, uint32_t n)
+/* Takes the n waiters that are counted, in order of arrival. If some are not on the list
+ * yet, takes the others and leaves a note. */
+static __attribute__((noinline)) struct waiter *take_waiters(struct waitgroup *wg, uint32_t n)
 {
-	struct waiter *taken = NULL;
+	struct waiter *first = NULL, **end = &first, *latest, *w, *next;
 	uintptr_t none;
 
 	do {
-		struct waiter *list = take_list(wg);
-
-		n -= list_length(list);
-		taken = join(list, taken);
+		latest = take_list(wg);
+		for (w = latest; w; w = next, n--) {
+			check(n > 0 && w->key == wg && w->ok);
+			next = w->next;
+			w->next = *end;
+			*end = w;
+		}
+		if (latest)
+			end = &latest->next;
 		linger();
 		none = 0;
-		/* Unless others have come meanwhile. */
+		/* Again if waiters have come to the list meanwhile. */
 	} while (n > 0 && !cas_acqrel(&wg->list, &none, note_for(n)));
-	return in_order(taken, &n);
-}
-
-static struct waiter *take_waiters(struct waitgroup *wg, uint32_t n)
-{
-	uint32_t here;
-	/* acquire: the waiters; pairs with cas_acqrel in enlist */
-	struct waiter *list = in_order((struct waiter *)load_acquire(&wg->list), &here);
-
-	if (unlikely(here != n)) {
-		in_order(list, &here);	/* as it was: those who come look at the first only */
-		return take_some(wg, n);
-	}
-	store_relaxed(&wg->list, 0);
-	return list;
+	return first;
 }
 
 /* ----------------------------------------------------------- many waiters */
 
-/* As many as a P's queue has room for, with those who are left when the carrier runs. */
+/* A P's queue has room for a batch beside what is left of the last one when a carrier
+ * runs. */
 #define BATCH   (GORO_RUNQ_CAP / 2)
 #define CARRIER (BATCH / 2)
 #define MANY    (GORO_RUNQ_CAP + 1)
-/* Of a list, from first on, and of those who have yet to come. */
+/* The rest of the list, from first on. n counts the latecomers, too. */
 struct rest {
 	struct waiter *first;
 	uint32_t n;
 };
 
-/* In the waiter of one of many; prev of the others is the waiter itself. */
+/* Makes w the carrier of *r. In a batch, prev of all others is the waiter itself. */
 static inline void rest_give(struct waiter *w, const struct rest *r)
 {
+	check(w->prev == w);
 	w->prev = r->first;
 	w->index = (int)r->n;
 }
@@ -168,28 +128,19 @@ static inline bool can_carry(const struct g *gp)
 	return !gp->is_foreign && !gp->locked_m;
 }
 
-/* Who comes WAITED_AHEAD after this one, or somewhat more: see note_before. */
-static inline void fetch_ahead(const struct waiter *w)
-{
-	uintptr_t ahead = (uintptr_t)w->elem;	/* or 0 */
-
-	__builtin_prefetch((void *)ahead, 1);
-	__builtin_prefetch((void *)(ahead - offsetof(struct g, waiter)), 1);
-}
-
-/* Goes past a batch, or as far as it takes to find a carrier, who is returned; NULL: all are
- * past, there is nothing to carry. */
+/* Moves r past a batch, or farther, until a carrier is found. Returns the carrier; NULL:
+ * r is empty, there is nothing to carry. */
 static struct waiter *pass_batch(struct rest *r)
 {
 	struct waiter *w = r->first, *carrier = NULL;
 	uint32_t i = 0;
 
 	for (; w && (i < BATCH || !carrier); i++, w = w->next) {
-		fetch_ahead(w);
 		w->prev = w;
 		if (i >= CARRIER && !carrier && can_carry(w->gp))
 			carrier = w;
 	}
+	check(i <= r->n);
 	r->first = w;
 	r->n -= i;
 	return w ? carrier : NULL;
@@ -202,17 +153,17 @@ static __attribute__((noinline)) void release_many(struct m *mp, struct waitgrou
 	if (carrier)
 		rest_give(carrier, &r);
 	else if (unlikely(r.n > 0))
-		late = take_some(wg, r.n);
+		late = take_waiters(wg, r.n);
 	linger();
 	for (; w != r.first; w = next) {
-		next = w->next;		/* its own again once it is ready */
+		next = w->next;		/* ready, w is its goroutine's again */
 		g_ready_quietly(mp, w->gp);
 	}
 	wake();
 	ready_in_order(mp, late);
 }
 
-/* Back from its wait, one of many. */
+/* After its wait, one of a batch. */
 static __attribute__((noinline)) void go_on(struct m *mp, struct waitgroup *wg, struct waiter *w)
 {
 	if (w->prev != w)
@@ -227,7 +178,7 @@ static __attribute__((noinline)) void release_several(struct m *mp, struct waitg
 {
 	struct waiter *w;
 
-	/* A trace is to say who woke them. */
+	/* Not under a trace, which is to say which goroutine woke them. */
 	if (unlikely(n >= MANY) && !trace_on()) {
 		release_many(mp, wg, (struct rest){ take_list(wg), n });
 		return;
@@ -243,13 +194,14 @@ static __attribute__((noinline)) void release_waiters(struct waitgroup *wg, uint
 	struct waiter *only;
 	struct m *mp;
 
-	/* Nothing may change now: an Add would be concurrent with the Waits, and
-	 * a Wait finds the counter zero and does not count itself. */
+	check(counter_of(s) == 0 && waiters_of(s) > 0);
+	/* Nothing may change now: an Add would be concurrent with the Waits, and a Wait
+	 * finds the counter zero and does not count itself. */
 	if (unlikely(load_relaxed(&wg->state) != s))
 		goro_panic("sync: WaitGroup misuse: Add called concurrently with Wait");
 	store_relaxed(&wg->state, 0);
 	mp = rt_enter();
-	/* acquire: as in take_waiters */
+	/* acquire: as in take_list */
 	if (likely(waiters_of(s) == 1) && likely((only = (struct waiter *)load_acquire(&wg->list)))) {
 		store_relaxed(&wg->list, 0);
 		linger();
@@ -290,7 +242,7 @@ void goro_waitgroup_done(goro_waitgroup *wg)
 
 /* ------------------------------------------------------------------- wait */
 
-/* True unless the counter is zero. Who is not counted has not waited. */
+/* Counts the waiter. False: the counter is zero, there is nothing to wait for. */
 static bool count_in(struct waitgroup *wg)
 {
 	uint64_t s = load_acquire(&wg->state);
@@ -302,39 +254,28 @@ static bool count_in(struct waitgroup *wg)
 	return false;
 }
 
-/* Who began to wait a few before w on this P comes as many after w in the list, if they wait for
- * the same. The only waiter of all does not need it. */
-static inline void note_before(struct p *pp, struct waiter *w)
-{
-	struct waiter **at = &pp->waited[pp->waited_n++ % WAITED_AHEAD];
-
-	w->elem = *at;
-	*at = w;
-}
-
-/* False if there is a note instead of a list: then there is nothing to wait for. */
-static bool enlist(struct m *mp, struct waitgroup *wg, struct waiter *w)
+/* Puts w on the list. False: there is a note instead, and nothing to wait for. */
+static bool enlist(struct waitgroup *wg, struct waiter *w)
 {
 	uintptr_t list = load_acquire(&wg->list), new;
 
-	if (list != 0 && likely(mp->p))
-		note_before(mp->p, w);
 	do {
 		w->next = (struct waiter *)list;
 		new = is_note(list) ? note_for(note_count(list) - 1) : (uintptr_t)w;
-		/* release: *w; pairs with the acquires in take_waiters, take_some */
+		/* release: *w; pairs with the acquires in take_list, release_waiters */
 	} while (!cas_acqrel(&wg->list, &list, new));
+	check(!is_note(list) || note_count(list) > 0);
 	return !is_note(list);
 }
 
 /* The waiter's stack is at rest. */
 static void commit(struct m *mp, struct g *gp)
 {
-	struct waitgroup *wg = mp->after_arg;
+	struct waitgroup *wg = mp->after.arg;
 
 	gp->waiter.ok = count_in(wg);
 	linger();
-	if (unlikely(!gp->waiter.ok) || unlikely(!enlist(mp, wg, &gp->waiter)))
+	if (unlikely(!gp->waiter.ok) || unlikely(!enlist(wg, &gp->waiter)))
 		g_ready(mp, gp);
 }
 
@@ -345,7 +286,7 @@ static __attribute__((noinline)) void wait_slow(struct waitgroup *wg)
 	struct waiter *w = &mp->curg->waiter;
 
 	w->gp = mp->curg;
-	w->key = wg;		/* for who looks: reach.c */
+	w->key = wg;		/* for reach.c */
 	w->prev = NULL;
 	mp = park(mp, commit, wg, WAIT_WAITGROUP_WAIT);
 	if (unlikely(w->prev))
@@ -360,8 +301,7 @@ void goro_waitgroup_wait(goro_waitgroup *w)
 {
 	struct waitgroup *wg = (struct waitgroup *)w;
 
-	/* acquire: what was done before Done; pairs with fetch_add_acqrel in
-	 * goro_waitgroup_add */
+	/* acquire: what was done before Done; pairs with fetch_add_acqrel in add */
 	if (counter_of(load_acquire(&wg->state)) != 0)
 		wait_slow(wg);
 }

@@ -1,17 +1,24 @@
 /*
- * timer.h - timers inside the runtime. Defined in timer.c.
+ * timer.h - the room timer: heaps of timers and sleeps.
+ *
+ * A heap knows times, but no Ps, Ms or clocks; sched/timers.c says who looks at a heap,
+ * and when. The room may use base and platform.
+ *
+ *	heap.c		the heap of a P
+ *	timer_far.c	sleeps that end far away, beside a large heap
  */
 #ifndef GORO_TIMER_H
 #define GORO_TIMER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "lock.h"
+#include "base/lock.h"
+#include "base/throw.h"
 
 struct g;
 struct m;
-struct p;
 struct timer;
 struct timers;
 
@@ -22,41 +29,72 @@ static inline int64_t soonest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The latest there is, 146 years after the system started: what is later becomes
- * this, so that sums of times do not overflow. */
+/* The latest time there is, 146 years after the system started. A later one becomes this
+ * one, so that sums of times do not overflow. */
 #define TIMER_LAST (INT64_MAX / 2)
 
 /*
- * Something to be done at a time. Embedded in what it belongs to; valid when
- * zeroed. fire is called in state RUNTIME, without locks, on whichever P finds
- * it due, must not wait, and calls timer_fired(t) as its last use of t (before
- * it lets anybody go on who may start it again or free it), or before it starts t
- * again itself.
+ * Something to be done at a time. Embedded in what it belongs to; valid when zeroed. fire
+ * is called in state RUNTIME, without locks, on any P, and must not wait. It calls
+ * timer_fired(t) as its last use of t: before another goroutine can start t again or free
+ * it, and before it starts t again itself.
  */
 struct timer {
-	int64_t when;		/* while it waits: under the heap's lock */
+	int64_t when;		/* under the heap's lock while it is on a heap */
 	void (*fire)(struct m *mp, struct timer *t, int64_t now);
-	/* NULL, or prefetches what fire will look at: first what t points to, then, in the
-	 * next step, what that does. While t waits, under the heap's lock. */
+	/* NULL, or prefetches what fire will read: in step 0 what t points to, in step 1
+	 * what that points to. Called under the heap's lock. */
 	void (*fetch)(const struct timer *t, int step);
-	struct timers *heap;	/* where it waits; NULL: nowhere */
-	uint32_t index;		/* in the heap */
-	uint32_t firing;	/* fire is being called */
+	struct timers *heap;	/* NULL: none; written under its lock */
+	uint32_t index;		/* its place in the heap; under its lock */
+	uint32_t firing;	/* fire is being called; atomic */
 };
+
+/* An entry of a heap: a timer, or a goroutine that sleeps. */
+struct timer_entry {
+	int64_t when;		/* a copy, so that sifting stays in the array */
+	uintptr_t what;		/* the timer, or the goroutine | ENTRY_SLEEP */
+};
+#define ENTRY_SLEEP 1
+
+static inline bool entry_is_sleep(struct timer_entry e)
+{
+	return e.what & ENTRY_SLEEP;
+}
+
+static inline struct timer *entry_timer(struct timer_entry e)
+{
+	return (struct timer *)e.what;
+}
+
+static inline struct g *entry_g(struct timer_entry e)
+{
+	return (struct g *)(e.what - ENTRY_SLEEP);
+}
+
+static inline struct timer_entry entry_of_timer(const struct timer *t)
+{
+	return (struct timer_entry){ t->when, (uintptr_t)t };
+}
+
+static inline struct timer_entry entry_of_sleep(struct g *gp, int64_t when)
+{
+	return (struct timer_entry){ when, (uintptr_t)gp | ENTRY_SLEEP };
+}
 
 /* The timers of a P, earliest first. */
 struct timers {
 	struct lock lock;
 	uint32_t n, room;
 	struct timer_entry *entry;
-	int64_t min_when;	/* TIMER_NEVER if empty; may be read without the lock */
+	int64_t min_when;	/* TIMER_NEVER if empty; read without the lock */
 
-	/* Sleeps that are not on the heap, see "Far away" in timer.c. */
+	/* Sleeps that are not on the heap: see "Far away" in heap.c. */
 	struct timer_far *far;	/* NULL: never needed */
 	uint32_t far_n;
 };
 
-/* How many wait; may be read without the lock. */
+/* How many timers and sleeps wait. Needs no lock. */
 static inline uint32_t timers_count(const struct timers *ts)
 {
 	return load_relaxed(&ts->n) + load_relaxed(&ts->far_n);
@@ -64,16 +102,34 @@ static inline uint32_t timers_count(const struct timers *ts)
 
 void timers_init(struct timers *ts);
 
-/* Starts t, which waits nowhere, at when (past ones fire soon). */
-void timer_start(struct m *mp, struct timer *t, int64_t when);
-/* Puts t off, or brings it forward, if it waits on this P: the same as to stop and start
- * it. False: it does not, and nothing has changed. */
-bool timer_change(struct m *mp, struct timer *t, int64_t when);
+/* Adds e. True: it is the earliest of ts now. */
+bool timers_put(struct timers *ts, struct timer_entry e);
+/* Moves t to when. False: t does not wait on ts. *first: t is the earliest now. */
+bool timers_change(struct timers *ts, struct timer *t, int64_t when, bool *first);
+
+/* Takes what is due at now: sleeps, as many as fit, or one timer, marked as firing.
+ * Returns the number of entries in due, which has room for TIMERS_TOGETHER. */
+#define TIMERS_TOGETHER 64
+uint32_t timers_take_due(struct timers *ts, int64_t now, struct timer_entry *due);
+/* Prefetches what the timers that are due at now will need. Returns their number. */
+uint32_t timers_fetch_due(struct timers *ts, int64_t now);
+/* How many are due by then; counts to about max, which is at most TIMERS_TOGETHER. */
+uint32_t timers_count_due(struct timers *ts, int64_t by, uint32_t max);
+/* Moves all entries of from to to. No other thread uses the two, but a plain thread may
+ * stop a timer of them meanwhile. */
+void timers_move(struct timers *from, struct timers *to);
+
+#if GORO_CHECKS
+/* Throws unless the heap is in order and each timer knows its place. Returns how many
+ * entries it looked at. */
+size_t timers_check(struct timers *ts);
+#endif
+
 /* Stops t. True: it was waiting and will not fire. False: it had fired, and its
  * fire is over when this returns. Not from its own fire. */
 bool timer_stop(struct timer *t);
 /* The same without waiting for a fire: false says no more than that t was not
- * found waiting. For those who hold a lock that the fire takes. */
+ * found waiting. For a caller that holds a lock that the fire takes. */
 bool timer_try_stop(struct timer *t);
 /* Waits for a fire that is under way to be over. Without locks. */
 void timer_wait_fired(const struct timer *t);
@@ -86,26 +142,9 @@ static inline bool timer_is_firing(const struct timer *t)
 
 static inline void timer_fired(struct timer *t)
 {
+	check(load_relaxed(&t->firing));
 	/* release: the fire is over; pairs with timer_is_firing */
 	store_release(&t->firing, 0);
 }
-
-/* How much later than at next, when the earliest of all is due, is soon enough for
- * whoever sleeps until then. */
-int64_t timers_slack(int64_t next);
-/* The earliest time at which any P has a timer. */
-int64_t timers_earliest(void);
-int64_t timers_earliest_after(int64_t after);	/* .. of those Ps whose first is later */
-bool timers_are_due(const struct p *pp);
-/* Fires what is due on pp, which any M with a P may do; now 0: looks at the
- * clock if there is anything. True if anything fired. */
-bool timers_run(struct m *mp, struct p *pp, int64_t now);
-/* Whoever sleeps beyond the earliest is woken. */
-void timers_tell(struct m *mp);
-void timers_run_all(struct m *mp);	/* .. on every P */
-/* What timers have made ready on this M's P it runs itself, see "Many timers" in timer.c. */
-bool timers_are_hushed(const struct m *mp);
-/* World stopped: moves the timers of a P that goes out of use to another. */
-void timers_move(struct p *from, struct p *to);
 
 #endif

@@ -1,47 +1,42 @@
 /*
  * timer_far.c - sleeps that end long from now, out of the heap's way.
  *
- * To take one from a heap of a hundred thousand is a walk down to its leaves, most of it
- * through memory that is in no near cache: 0.3 us. Nearly all of what is there is of no
- * interest yet. So where there are many (timer.c), sleeps that end later than the first
- * lie here, in no order, until their time comes.
+ * Taking one from a heap of a hundred thousand is a walk down to its leaves, mostly
+ * through memory that is in no near cache, past entries that are of no interest yet. So
+ * beside a large heap (heap.c), sleeps that end later than the first lie here, in no
+ * order, until their time comes.
  *
- * Time is cut into units of 1 ms. A unit's entries lie in the place that the unit's lowest
- * bits say, together with those of the units a round of places (4.3 s) before and after
- * it. What matters of a place is the time of its first entry; a tree over the places, each
- * node the lesser of its two, has the first of all at its root. When that is due, its
- * unit is taken out of its place, and the others there are looked through for the next. So
- * the thousands that end within one round are each written once and read once, from one
- * end of an array to the other, which caches are good at; and a place is looked through no
- * more often than it has units with something in them.
+ * Time is cut into units of 1 ms. The lowest bits of a unit say in which place its
+ * entries lie, together with those of the units a round of places (4.3 s) before and
+ * after it. A tree over the places, each node the earlier of its two, has the time of the
+ * first entry of all at its root. When that is due, its unit is taken out of its place,
+ * and the rest of the place is searched for its next first entry. So the thousands that
+ * end within one round are each written once and read once, along an array; and a place
+ * is searched no more often than it has units with something in them.
  *
- * A unit that was taken out lies in a row, in order, and is taken from its beginning. A row of
- * two hundred is put in order by counting: each is put where those of its 4 us belong, and has
- * hardly a neighbour to be compared with. (To put them on the heap and take them off it
- * was 0.1 us each, and this is 0.03.) Until all of the row were taken, what ends in the same unit
- * or before it is not kept here.
+ * A unit that was taken out lies in a row, in order, and is taken from its beginning.
+ * While the row is not empty, what ends in its unit or before goes to the heap instead.
  *
- * Only sleeps are kept here: they are never stopped, so nobody needs to find one again.
+ * Only sleeps are kept here: they are never stopped, so no caller needs to find one
+ * again.
  *
  * Rejected: a timing wheel, whose hand has to be moved while nothing happens, and which
- * rounds; this has no hand, and knows what comes first. A radix heap, whose places hold ever
- * longer times: to spread one of the long ones over the shorter, all at once, made others
- * half a millisecond late.
+ * rounds; this has no hand, and knows what comes first. A radix heap, whose places hold
+ * ever longer times: spreading a long one over the shorter ones, all at once, makes
+ * others late.
  */
-#include "timer_far.h"
+#include "timer/timer_far.h"
 
-#include "mem.h"
-#include "os.h"
-#include "throw.h"
-#include "tool.h"
-#include "timer.h"
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "base/tool.h"
+#include "timer/timer.h"
 
 #define CHUNKS_TOGETHER 64
 #define FIRST_ROOM      1024
-
-/* Of a unit, that are told apart by counting. */
-#define PARTS_BITS 8
-#define PARTS      (1 << PARTS_BITS)
 
 struct far_chunk {
 	struct far_chunk *next;
@@ -51,11 +46,12 @@ struct far_chunk {
 _Static_assert(sizeof(struct far_chunk) == 1024, "timer_far: a KiB");
 
 struct timer_far {
-	int64_t first[2 * FAR_PLACES];	/* of place i at FAR_PLACES + i; of two nodes, the root at 1 */
+	/* The tree: place i's first time at FAR_PLACES + i, the root at 1. */
+	int64_t first[2 * FAR_PLACES];
 	struct far_chunk *place[FAR_PLACES];
 	struct far_chunk *spare;
 
-	/* Of the unit that was taken out, from at to n, in order. */
+	/* The unit that was taken out: entries [at, n) are left, in order. */
 	struct {
 		struct timer_entry *entry;
 		uint32_t at, n, room;
@@ -145,7 +141,7 @@ static inline void chunk_add(struct timer_far *f, uint32_t place, struct far_chu
 		set_first(f, place, e.when);
 }
 
-/* Out of the way: what it needs of the stack is in no cache, see runq_fetch_next. */
+/* Not inlined: else far_put would need stack that is in no cache, see runq_fetch_next. */
 static __attribute__((noinline)) bool put_to_new_chunk(struct timer_far *f, uint32_t place,
                                                        struct timer_entry e)
 {
@@ -164,6 +160,7 @@ bool far_put(struct timer_far *f, struct timer_entry e)
 	uint32_t place = place_of(e.when);
 	struct far_chunk *c = f->place[place];
 
+	check(entry_is_sleep(e));
 	if (!row_is_empty(f) && far_unit(e.when) <= f->row.unit)
 		return false;
 	if (!c || c->n == sizeof c->entry / sizeof *c->entry)
@@ -174,46 +171,26 @@ bool far_put(struct timer_far *f, struct timer_entry e)
 
 /* --------------------------------------------------------------------- row */
 
-/* While it is empty: for n. */
-static void row_make_room(struct timer_far *f, uint32_t n)
+/* Adds e at the end. */
+static void row_add(struct timer_far *f, struct timer_entry e)
 {
-	uint32_t room = f->row.room ? f->row.room : FIRST_ROOM;
+	if (f->row.n == f->row.room) {
+		uint32_t room = f->row.room ? 2 * f->row.room : FIRST_ROOM;
+		struct timer_entry *row = entries_map(room);
 
-	while (room < n)
-		room *= 2;
-	if (room == f->row.room)
-		return;
-	if (f->row.entry)
-		entries_unmap(f->row.entry, f->row.room);
-	f->row.entry = entries_map(room);
-	f->row.room = room;
-}
-
-static inline uint32_t part_of(int64_t when)
-{
-	return (uint32_t)(when >> (FAR_UNIT_BITS - PARTS_BITS)) % PARTS;
-}
-
-/* How many of a unit there are in a place, and of each part of it. */
-static uint32_t count_unit(const struct far_chunk *c, int64_t unit, uint32_t *parts)
-{
-	uint32_t n = 0;
-
-	for (; c; c = c->next) {
-		for (uint32_t i = 0; i < c->n; i++) {
-			if (far_unit(c->entry[i].when) == unit) {
-				parts[part_of(c->entry[i].when)]++;
-				n++;
-			}
+		if (f->row.entry) {
+			memcpy(row, f->row.entry, f->row.n * sizeof *row);
+			entries_unmap(f->row.entry, f->row.room);
 		}
+		f->row.entry = row;
+		f->row.room = room;
 	}
-	return n;
+	f->row.entry[f->row.n++] = e;
 }
 
-/* Takes those of the unit from a chunk, each to the next place of its part; the first of
- * the others, or left if that is earlier. */
-static int64_t take_unit(struct far_chunk *c, int64_t unit, struct timer_entry *row,
-                         uint32_t *parts, int64_t left)
+/* Moves the unit's entries from a chunk to the row. Returns the earliest time of the
+ * others and left. */
+static int64_t take_unit(struct timer_far *f, struct far_chunk *c, int64_t unit, int64_t left)
 {
 	uint32_t kept = 0;
 
@@ -221,7 +198,7 @@ static int64_t take_unit(struct far_chunk *c, int64_t unit, struct timer_entry *
 		struct timer_entry e = c->entry[i];
 
 		if (far_unit(e.when) == unit) {
-			row[parts[part_of(e.when)]++] = e;
+			row_add(f, e);
 		} else {
 			c->entry[kept++] = e;
 			left = soonest(left, e.when);
@@ -231,7 +208,7 @@ static int64_t take_unit(struct far_chunk *c, int64_t unit, struct timer_entry *
 	return left;
 }
 
-/* Shell's: there are one or two, and if there are many it does not take for ever. */
+/* Shell's sort: simple, and quick for the hundreds of a unit. */
 static void sort(struct timer_entry *e, uint32_t n)
 {
 	uint32_t gap = 1;
@@ -254,20 +231,14 @@ static void sort(struct timer_entry *e, uint32_t n)
 static void row_fill(struct timer_far *f)
 {
 	int64_t unit = far_unit(f->first[1]), left = TIMER_NEVER;
-	uint32_t place = place_of(f->first[1]), parts[PARTS] = { 0 }, n, at = 0;
+	uint32_t place = place_of(f->first[1]);
 	struct far_chunk **link = &f->place[place], *c;
 
 	check(f->first[1] != TIMER_NEVER);
-	n = count_unit(*link, unit, parts);
-	row_make_room(f, n);
-	for (int i = 0; i < PARTS; i++) {
-		uint32_t many = parts[i];
-
-		parts[i] = at;
-		at += many;
-	}
+	f->row.at = f->row.n = 0;
+	f->row.unit = unit;
 	while ((c = *link)) {
-		left = take_unit(c, unit, f->row.entry, parts, left);
+		left = take_unit(f, c, unit, left);
 		if (c->n == 0) {
 			*link = c->next;
 			chunk_free(f, c);
@@ -276,12 +247,7 @@ static void row_fill(struct timer_far *f)
 		}
 	}
 	set_first(f, place, left);
-	for (uint32_t i = 0, from = 0; i < PARTS; from = parts[i++])
-		if (parts[i] - from > 1)
-			sort(f->row.entry + from, parts[i] - from);
-	f->row.at = 0;
-	f->row.n = n;
-	f->row.unit = unit;
+	sort(f->row.entry, f->row.n);
 }
 
 /* --------------------------------------------------------------- in order */
@@ -313,8 +279,8 @@ static uint32_t count_in(const struct far_chunk *c, int64_t by, uint32_t max)
 	return n;
 }
 
-/* Nothing is taken out for this: who asks may ask about what is hours away, and no more
- * could be put before that. */
+/* Does not fill the row: the first may be hours away, and no sleep before it could be put
+ * here then. */
 uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max)
 {
 	uint32_t n = 0;
@@ -326,3 +292,43 @@ uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max)
 			n += count_in(f->place[unit % FAR_PLACES], by, max - n);
 	return n;
 }
+
+#if GORO_CHECKS
+
+/* How many entries are in a place. */
+static uint32_t place_check(const struct timer_far *f, uint32_t place)
+{
+	int64_t first = TIMER_NEVER;
+	uint32_t n = 0;
+
+	for (const struct far_chunk *c = f->place[place]; c; c = c->next) {
+		check(c->n > 0 && c->n <= sizeof c->entry / sizeof *c->entry);
+		for (uint32_t i = 0; i < c->n; i++) {
+			check(place_of(c->entry[i].when) == place);
+			first = soonest(first, c->entry[i].when);
+		}
+		n += c->n;
+	}
+	check(f->first[FAR_PLACES + place] == first);
+	return n;
+}
+
+size_t far_check(const struct timer_far *f, uint32_t n)
+{
+	uint32_t found = f->row.n - f->row.at;
+
+	check(f->row.at <= f->row.n && f->row.n <= f->row.room);
+	for (uint32_t i = f->row.at; i < f->row.n; i++) {
+		check(far_unit(f->row.entry[i].when) == f->row.unit);
+		check(i == f->row.at || f->row.entry[i - 1].when <= f->row.entry[i].when);
+	}
+	for (uint32_t i = 1; i < FAR_PLACES; i++)
+		check(f->first[i] == soonest(f->first[2 * i], f->first[2 * i + 1]));
+	check(row_is_empty(f) || far_unit(f->first[1]) > f->row.unit);
+	for (uint32_t i = 0; i < FAR_PLACES; i++)
+		found += place_check(f, i);
+	check(found == n);
+	return found + 2 * FAR_PLACES;
+}
+
+#endif

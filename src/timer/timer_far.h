@@ -1,5 +1,6 @@
 /*
- * timer_far.h - sleeps that end long from now, out of the heap's way. Defined in timer_far.c.
+ * timer_far.h - sleeps that end long from now, out of the heap's way. Defined in
+ * timer_far.c.
  */
 #ifndef GORO_TIMER_FAR_H
 #define GORO_TIMER_FAR_H
@@ -7,14 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "timer/timer.h"
+
 struct timer_far;
 
-struct timer_entry {
-	int64_t when;		/* a copy, so that sifting stays in the array */
-	uintptr_t what;		/* a timer, or a goroutine that sleeps | SLEEP */
-};
-
-/* Times are looked at in units of 1 ms, and so many of these have places of their own. */
+/* A unit of time is about 1 ms. This many units have places of their own. */
 #define FAR_UNIT_BITS 20
 #define FAR_PLACES    4096
 
@@ -23,19 +21,25 @@ static inline int64_t far_unit(int64_t when)
 	return when >> FAR_UNIT_BITS;
 }
 
-/* Room for so many; there is, or the program ends. */
+/* Maps room for n entries. Without memory the program ends. */
 struct timer_entry *entries_map(uint32_t n);
 void entries_unmap(struct timer_entry *e, uint32_t n);
 
 /* With nothing in it. NULL: no memory. */
 struct timer_far *far_make(void);
-/* False: no memory, or it ends too soon for this. */
+/* Adds e. False: no memory, or e ends too soon to be kept here. */
 bool far_put(struct timer_far *f, struct timer_entry e);
-/* When the first of them ends; TIMER_NEVER: there are none. */
+/* When the first sleep ends; TIMER_NEVER: there are none. */
 int64_t far_first(const struct timer_far *f);
-/* Takes those that end by then, in order, as far as max; how many. */
+/* Takes up to max sleeps that end by then, in order. Returns how many. */
 uint32_t far_take(struct timer_far *f, int64_t by, struct timer_entry *out, uint32_t max);
-/* How many end by then, which is soon after the first does; max if there are more. */
+/* How many sleeps end by then, counted to max. by is soon after the first ends. */
 uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max);
+
+#if GORO_CHECKS
+/* Throws unless n sleeps are here, each in its place. Returns how many entries it looked
+ * at. */
+size_t far_check(const struct timer_far *f, uint32_t n);
+#endif
 
 #endif

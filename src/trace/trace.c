@@ -1,23 +1,21 @@
 /*
  * trace.c - execution traces: started, written, stopped.
  *
- * A trace has a thread of its own, the writer, from its start to its stop. It takes
- * what the others have told (trace_buffer.c) to the file, and it stops the world: to
- * begin, to go on to the next generation, and to end. It never has a P, so that when
- * the world is stopped nobody has one, and nobody runs: what the trace then has to
- * say of each is simple (trace_event.c).
+ * From its start to its stop a trace has a thread of its own, the writer. The writer
+ * takes the other threads' events (trace_buffer.c) to the file. It stops the world to
+ * begin a trace, to go on to the next generation, and to end. It never has a P, so while
+ * it has the world stopped no thread has a P and no goroutine runs. That makes the state
+ * that it has to record simple (trace_event.c).
  *
- * A generation that is over is written as a whole before anything of the next. What
- * was told in it is in the queue at the moment when the world is stopped, and nothing
- * else is.
+ * A generation that is over is written as a whole before anything of the next. When the
+ * world is stopped, the queue holds all events of that generation and no others.
  *
- * Go does without stopping the world for this, by a count at every event that says
- * whether its thread is at one. A stop takes goro 20 to 50 us, once a second.
+ * Rejected: Go's way, which stops nothing but counts at every event, so that the tracer
+ * knows which threads are inside one. A stop is short, and comes once a second.
  *
- * Where the trace fails, because its file cannot be written or not fast enough, it
- * ends there and then: what is in the file is whole generations, and part of one that
- * readers leave out. Nobody is held up for it, and goro_trace_stop is still to be
- * called.
+ * A trace fails if its file cannot be written, or not fast enough. It then ends at once:
+ * the file has whole generations and part of one, which readers leave out. A failure
+ * blocks no thread, and the program still has to call goro_trace_stop.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,28 +26,33 @@
 
 #include <goro.h>
 
-#include "environment.h"
-#include "os.h"
-#include "runtime.h"
-#include "trace_impl.h"
-#include "world.h"
+#include "base/environment.h"
+#include "base/os.h"
+#include "base/own_fd.h"
+#include "goroutine/run.h"
+#include "sched/deadlock.h"
+#include "sched/runtime.h"
+#include "trace/trace.h"
+#include "sched/world.h"
+
+/* Go's. A process that is killed loses its last generation. */
+#define GENERATION_NS 1000000000LL
 
 struct trace trace;
 
 enum session_state {
 	SESSION_NONE,
-	SESSION_STARTING,	/* the caller of goro_trace_start has it .. */
-	SESSION_ON,		/* .. whoever calls goro_trace_stop .. */
-	SESSION_STOPPING,	/* .. and has called it */
+	SESSION_ON,		/* owned by no thread; goro_trace_stop takes it */
+	SESSION_BUSY,		/* owned by the caller of goro_trace_start or _stop */
 };
 
 static struct {
 	uint32_t state;		/* enum session_state */
 	int fd;
-	struct note wake;	/* the writer's */
-	uint32_t stop;		/* it is to end */
-	uint32_t begun, ended;	/* futexes: it has */
-	uint32_t threads;
+	struct note wake;	/* the writer sleeps on it */
+	uint32_t stop;		/* the writer is to end */
+	struct note done;	/* the writer has begun, or has ended */
+	uint32_t threads;	/* writers: 0 or 1 */
 } session;
 
 void trace_writer_wake(void)
@@ -65,16 +68,18 @@ void trace_fail(int error)
 		trace_writer_wake();
 }
 
-int trace_threads(void)
+static int trace_threads(void)
 {
 	return (int)load_relaxed(&session.threads);
 }
 
+DEADLOCK_WITNESS(trace, .threads = trace_threads);
+
 /* -------------------------------------------------- with the world stopped */
 
-/* All Ps are idle, and sched.lock is held. */
 static void next_generation(void)
 {
+	check(lock_is_held(&sched.lock) && load_relaxed(&sched.stopping));
 	store_relaxed(&trace.gen, trace.gen + 1);
 	trace_texts_put();
 }
@@ -91,21 +96,15 @@ static void begin(struct m *mp)
 	world_start(mp, sched.gomaxprocs);
 }
 
-/* What is left in the threads' buffers. */
-static void finish_all(void)
-{
-	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)
-		trace_buf_finish(mp);
-}
-
-/* Ends a generation, and the trace if it was the last: its batches. */
+/* Ends a generation, and with the last one the trace. Returns its batches. */
 static struct trace_buf *end_generation(struct m *mp, bool last)
 {
 	struct trace_buf *list;
 
 	mp = world_stop(mp);
 	lock_acquire(&sched.lock);
-	finish_all();
+	for (struct m *each = load_acquire(&sched.all_m); each; each = each->all_link)
+		trace_buf_finish(each);
 	list = trace_buf_take_all();
 	if (last)
 		store_relaxed(&sched.tracing, 0);
@@ -114,7 +113,7 @@ static struct trace_buf *end_generation(struct m *mp, bool last)
 	lock_release(&sched.lock);
 	world_start(mp, sched.gomaxprocs);
 	lock_acquire(&sched.lock);
-	deadlock_check();	/* none was made while it was stopped */
+	deadlock_check();	/* none is made while the world is stopped */
 	lock_release(&sched.lock);
 	return list;
 }
@@ -138,7 +137,8 @@ static void write_generation(struct m *mp, bool last)
 	trace_write_tables(session.fd, gen);
 }
 
-/* Until it is to end. A program that stands still is not woken for a generation. */
+/* Writes until the trace is to stop. While no goroutine switches, no generation ends, so
+ * that an idle program is not woken for one. */
 static void write_on(struct m *mp)
 {
 	int64_t began = os_now(), now;
@@ -147,30 +147,23 @@ static void write_on(struct m *mp)
 	while (!load_acquire(&session.stop) && !trace_failed()) {
 		trace_write_batches(session.fd, trace_buf_take_all());
 		now = os_now();
-		if (now - began >= TRACE_GENERATION_NS && switches() != seen) {
+		if (now - began >= GENERATION_NS && switches() != seen) {
 			write_generation(mp, false);
 			began = os_now();
 			seen = switches();
 			continue;
 		}
-		note_sleep_for(&session.wake, now - began >= TRACE_GENERATION_NS
-		               ? TRACE_GENERATION_NS : began + TRACE_GENERATION_NS - now);
+		note_sleep_for(&session.wake, now - began >= GENERATION_NS
+		               ? GENERATION_NS : began + GENERATION_NS - now);
 	}
 	write_generation(mp, true);
 }
 
-static void tell(uint32_t *event)
-{
-	store_release(event, 1);
-	os_futex_wake(event, 1);
-}
-
-/* In user code or in a plain thread. */
-static void await(uint32_t *event)
+/* Waits until the writer has begun or ended. In user code, or in a plain thread. */
+static void await_writer(void)
 {
 	goro_syscall_enter();
-	while (!load_acquire(event))
-		os_futex_wait(event, 0, -1);
+	note_sleep(&session.done);
 	goro_syscall_exit();
 }
 
@@ -181,34 +174,26 @@ static void *writer_thread(void *arg)
 	(void)arg;
 	os_thread_name("goro-trace");
 	begin(mp);
-	tell(&session.begun);
+	note_wake(&session.done);
 	trace_write_header(session.fd);
 	write_on(mp);
-	trace_buf_release_all();
 	fetch_add_seqcst(&session.threads, (uint32_t)-1);
-	tell(&session.ended);
+	note_wake(&session.done);
 	return NULL;
 }
 
 /* ------------------------------------------------------------ start and stop */
 
-static bool tables_init(void)
-{
-	return trace_table_init(&trace_strings[0]) && trace_table_init(&trace_strings[1]) &&
-	       trace_table_init(&trace_stacks[0]) && trace_table_init(&trace_stacks[1]);
-}
-
-/* A descriptor of the trace's own, that the program does not close: or -errno. */
+/* A copy that the program does not close, or -errno. */
 static int own_descriptor(int fd)
 {
-	int mode = fcntl(fd, F_GETFL), own;
+	int mode = fcntl(fd, F_GETFL);
 
 	if (mode < 0)
 		return -EBADF;
 	if ((mode & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return own < 0 ? -errno : own;
+	return own_fd_copy(fd);
 }
 
 static int start(int fd)
@@ -218,13 +203,12 @@ static int start(int fd)
 	fd = own_descriptor(fd);
 	if (fd < 0)
 		return fd;
-	if (!tables_init()) {
+	if (!trace_tables_init()) {
 		close(fd);
 		return -ENOMEM;
 	}
 	session.fd = fd;
-	session.wake.word = 0;
-	session.stop = session.begun = session.ended = 0;
+	session.stop = 0;
 	store_relaxed(&trace.error, 0);
 	trace_stack_forget();
 	fetch_add_seqcst(&session.threads, 1);
@@ -234,7 +218,7 @@ static int start(int fd)
 		close(fd);
 		return -error;
 	}
-	await(&session.begun);
+	await_writer();
 	return 0;
 }
 
@@ -244,9 +228,9 @@ int goro_trace_start(int fd)
 	struct m *mp;
 	int error;
 
-	rt_exit(rt_enter());	/* the runtime is running */
-	/* acquire: what the last one left; pairs with store_release below */
-	if (!cas_acqrel(&session.state, &none, SESSION_STARTING))
+	rt_exit(rt_enter());	/* starts the runtime if need be */
+	/* acquire: what the last trace left; pairs with the release of goro_trace_stop */
+	if (!cas_acqrel(&session.state, &none, SESSION_BUSY))
 		return -EBUSY;
 	error = start(fd);
 	store_release(&session.state, error ? SESSION_NONE : SESSION_ON);
@@ -263,11 +247,11 @@ void goro_trace_stop(void)
 {
 	uint32_t on = SESSION_ON;
 
-	if (!cas_acqrel(&session.state, &on, SESSION_STOPPING))
+	if (!cas_acqrel(&session.state, &on, SESSION_BUSY))
 		return;
 	store_release(&session.stop, 1);
 	trace_writer_wake();
-	await(&session.ended);
+	await_writer();
 	if (trace_file_is(session.fd))
 		close(session.fd);
 	store_release(&session.state, SESSION_NONE);
@@ -280,7 +264,7 @@ int goro_trace_error(void)
 
 /* -------------------------------------------------------------- GORO_TRACE */
 
-static pid_t traced;		/* the process: its children have no writer */
+static pid_t traced;		/* this process: a forked child has no writer */
 
 static void stop_at_exit(void)
 {
@@ -291,7 +275,7 @@ static void stop_at_exit(void)
 		environment_complain("GORO_TRACE", strerror(-goro_trace_error()));
 }
 
-void trace_start_by_environment(void)
+static void trace_start_by_environment(void)
 {
 	static uint32_t done;
 	int fd, error;
@@ -307,3 +291,4 @@ void trace_start_by_environment(void)
 	traced = getpid();
 	atexit(stop_at_exit);
 }
+HOOK(at_run, 0, trace_start_by_environment);

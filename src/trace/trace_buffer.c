@@ -1,45 +1,29 @@
 /*
  * trace_buffer.c - events' bytes on their way from the threads to the writer.
  *
- * A thread has a buffer of its own, so that telling takes no lock. A full one goes to
- * the end of a queue, from which the writer takes them, in order; written ones come
- * back for reuse. The writer may be slow, or stuck on a pipe that nobody reads. So
- * there is a limit to the queue, and where it is reached the trace has failed: a gap
- * would make all that comes after it worthless to whoever reads it.
+ * Each thread has a buffer of its own, so that writing an event takes no lock. Full
+ * buffers are queued for the writer, which takes them in order and unmaps them. A buffer
+ * has room for thousands of events, so to map another for each costs little. The writer
+ * may be slow, or stuck on a pipe that nobody reads, so the queue has a limit. At the
+ * limit the trace fails. Rejected: dropping buffers, since Go's reader cannot use what
+ * follows a gap.
  *
  * Memory is mapped, not allocated: this runs in state RUNTIME.
  */
 #include <errno.h>
 
-#include "os.h"
-#include "trace_impl.h"
+#include "base/os.h"
+#include "trace/trace.h"
+
+/* Buffers that wait for the writer, at most: 128 MiB, a second of the busiest program. A
+ * trace of ten million goroutines begins with as much. */
+#define QUEUE_MAX 2048
 
 static struct {
 	struct lock lock;
 	struct trace_buf *head, *tail;	/* full, for the writer */
 	size_t queued;
-	struct trace_buf *free;
 } bufs = { .lock = LOCK_INIT(RANK_TRACE) };
-
-static struct trace_buf *get(void)
-{
-	struct trace_buf *b;
-
-	lock_acquire(&bufs.lock);
-	b = bufs.free;
-	if (b)
-		bufs.free = b->next;
-	lock_release(&bufs.lock);
-	return b ? b : os_map(TRACE_BUF_BYTES);
-}
-
-void trace_buf_free(struct trace_buf *b)
-{
-	lock_acquire(&bufs.lock);
-	b->next = bufs.free;
-	bufs.free = b;
-	lock_release(&bufs.lock);
-}
 
 void trace_buf_finish(struct m *mp)
 {
@@ -56,7 +40,7 @@ void trace_buf_finish(struct m *mp)
 	else
 		bufs.head = b;
 	bufs.tail = b;
-	full = ++bufs.queued > TRACE_QUEUE_MAX;
+	full = ++bufs.queued > QUEUE_MAX;
 	lock_release(&bufs.lock);
 	if (full)
 		trace_fail(ENOBUFS);
@@ -84,14 +68,13 @@ static __attribute__((noinline)) struct trace_buf *next_buf(struct m *mp)
 	}
 	if (trace_failed())
 		return NULL;
-	b = get();
+	b = os_map(TRACE_BUF_BYTES);
 	if (!b) {
 		trace_fail(ENOMEM);
 		return NULL;
 	}
 	b->gen = trace.gen;
 	b->m = (uint64_t)mp->id;
-	b->used = 0;
 	b->first = b->last = os_now();
 	mp->trace.buf = b;
 	return b;
@@ -104,18 +87,4 @@ struct trace_buf *trace_buf_room(struct m *mp, unsigned events)
 	if (likely(b && TRACE_BUF_ROOM - b->used >= events * TRACE_EVENT_MAX))
 		return b;
 	return next_buf(mp);
-}
-
-void trace_buf_release_all(void)
-{
-	struct trace_buf *b, *next;
-
-	lock_acquire(&bufs.lock);
-	b = bufs.free;
-	bufs.free = NULL;
-	lock_release(&bufs.lock);
-	for (; b; b = next) {
-		next = b->next;
-		os_unmap(b, TRACE_BUF_BYTES);
-	}
 }

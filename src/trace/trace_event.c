@@ -1,49 +1,55 @@
 /*
- * trace_event.c - what the trace tells, and how it stays consistent.
+ * trace_event.c - a trace's events, and how they stay consistent.
  *
  * Go's reader (internal/trace/order.go) follows the state of every goroutine, P and
- * thread through the events, and gives up at the first that does not fit. Each thread's
- * events come in their order. Between threads there is no order but this: becoming
- * runnable, running, and being taken or given up of a P are numbered, each goroutine's
- * and each P's on its own, and the reader waits for the next number. The numbers lie
- * in the G and in the P, and belong to whoever owns those.
+ * thread through the events, and gives up at the first event that does not fit. The
+ * events of one thread are in order. Between threads only numbers give an order: a
+ * goroutine's events of becoming runnable and running are numbered, and so are a P's of
+ * being taken and given up. The reader waits for the next number of each. The numbers lie
+ * in the G and in the P; the owner of the G or P counts them.
  *
  * Generations
  *
- * A trace is a row of generations, each with its own strings and stacks, and its own
- * numbers. A goroutine that is told of for the first time in a generation is introduced
- * by its status, by whoever tells of it; a P likewise. (Go tells the status of all
- * goroutines in each. The reader remembers them, so those that wait all the time need
- * not be told again; a million of them would hold the world up for long.) Only the first
- * generation tells of all there are: goroutines that come later without having been
- * created are an error.
+ * A trace is a row of generations, each with its own strings, stacks and numbers. Before
+ * a goroutine's or a P's first event in a generation, the thread that writes that event
+ * writes its status. Only the first generation lists all goroutines: to the reader, a
+ * goroutine that appears later without having been created is an error.
  *
- * A generation changes while the world is stopped and by a thread that has no P itself.
- * At that moment every P is idle, and no goroutine runs as the trace has it:
+ * Rejected: the status of all goroutines in every generation, as Go does. The reader
+ * remembers goroutines that only wait, and a million of them would keep the world stopped
+ * for long.
+ *
+ * The writer, which has no P, changes the generation with the world stopped. At that
+ * moment every P is idle, and in the trace no goroutine runs:
  *
  * Without a P
  *
- * A goroutine whose P is taken in user code, because it sleeps in the kernel or because
- * the world stops, goes on and does not know. The trace tells it as a blocking call,
- * which begins when the P is taken and ends at the next entry into the runtime. Whoever
- * took the P tells, in the place of the thread: that is why both hold sched.lock.
+ * A P may be taken from a goroutine in user code, because the goroutine sleeps in the
+ * kernel or because the world stops. The goroutine goes on without knowing. In the trace
+ * this is a blocking call, which begins when the P is taken and ends when the goroutine
+ * next enters the runtime. The thread that takes the P writes its beginning into the
+ * buffer of the goroutine's thread: that is why both threads hold sched.lock when they
+ * write it.
  *
  * Plain threads
  *
- * Most events need a goroutine and a P, which a plain thread has not. When it creates a
- * goroutine, or tells of a task, it is told to be a goroutine itself, in a blocking call
- * that it comes back from for a moment, on a P of its own kind (OUTSIDE_P).
+ * Most events need a goroutine and a P; a plain thread has neither. In the trace, a plain
+ * thread is a goroutine in a blocking call. To create a goroutine or to write an event of
+ * the program's, it returns from that call for a moment, on a P that stands for all plain
+ * threads (OUTSIDE_P).
  */
 #include <string.h>
 
-#include "os.h"
-#include "runtime.h"
-#include "stack.h"
-#include "trace_impl.h"
+#include "base/hook.h"
+#include "base/os.h"
+#include "observe/backtrace.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
+#include "trace/trace.h"
 
-/* The P on which plain threads appear: beyond all others. */
+/* The P on which plain threads appear: its number is above that of any real P. */
 #define OUTSIDE_P GOMAXPROCS_MAX
-static struct p_trace outside;		/* sched.lock */
+static struct p_trace outside;		/* under sched.lock */
 
 enum { GO_RUNNABLE = 1, GO_RUNNING, GO_SYSCALL, GO_WAITING };
 enum { PROC_RUNNING = 1, PROC_IDLE };
@@ -67,6 +73,7 @@ static void put(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, uint64_t
 		p = trace_put_number(p, arg[i]);
 	buf->last = now;
 	buf->used = (uint32_t)(p - buf->data);
+	check(buf->used <= TRACE_BUF_ROOM);
 }
 #define put0(mp, ev)          put(mp, ev, 0, 0, 0, 0, 0)
 #define put1(mp, ev, a)       put(mp, ev, 1, a, 0, 0, 0)
@@ -75,7 +82,7 @@ static void put(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, uint64_t
 
 /* ------------------------------------------------------------ introductions */
 
-/* A goroutine that this generation has not heard of is in this state. */
+/* Writes the status of a goroutine that has no event yet in this generation. */
 static void introduce_g(struct m *mp, uint64_t id, struct g_trace *t, uint64_t status)
 {
 	if (likely(t->gen == trace.gen))
@@ -85,7 +92,7 @@ static void introduce_g(struct m *mp, uint64_t id, struct g_trace *t, uint64_t s
 	put3(mp, EV_GO_STATUS, id, status == GO_SYSCALL ? (uint64_t)mp->id : TRACE_NO_THREAD, status);
 }
 
-/* A P that nobody runs. */
+/* The same of an idle P. */
 static void introduce_p(struct m *mp, int id, struct p_trace *t)
 {
 	if (likely(t->gen == trace.gen))
@@ -99,23 +106,17 @@ static void introduce_p(struct m *mp, int id, struct p_trace *t)
 
 static uint64_t block_reason(enum wait_reason why)
 {
-	switch (why) {
-	case WAIT_CHAN_RECV: return TEXT_CHAN_RECV;
-	case WAIT_CHAN_SEND: return TEXT_CHAN_SEND;
-	case WAIT_CHAN_RECV_NIL:
-	case WAIT_CHAN_SEND_NIL:
-	case WAIT_SELECT_NO_CASES: return TEXT_FOREVER;
-	case WAIT_SELECT: return TEXT_SELECT;
-	case WAIT_SEMACQUIRE:
-	case WAIT_MUTEX_LOCK:
-	case WAIT_RWMUTEX_RLOCK:
-	case WAIT_RWMUTEX_LOCK:
-	case WAIT_WAITGROUP_WAIT: return TEXT_SYNC;
-	case WAIT_COND_WAIT: return TEXT_COND;
-	case WAIT_SLEEP: return TEXT_SLEEP;
-	case WAIT_IO: return TEXT_NETWORK;
-	default: return TEXT_UNSPECIFIED;
-	}
+	static const uint8_t text[WAIT_REASON_COUNT] = {
+		[WAIT_CHAN_RECV] = TEXT_CHAN_RECV, [WAIT_CHAN_SEND] = TEXT_CHAN_SEND,
+		[WAIT_CHAN_RECV_NIL] = TEXT_FOREVER, [WAIT_CHAN_SEND_NIL] = TEXT_FOREVER,
+		[WAIT_SELECT_NO_CASES] = TEXT_FOREVER, [WAIT_SELECT] = TEXT_SELECT,
+		[WAIT_SEMACQUIRE] = TEXT_SYNC, [WAIT_MUTEX_LOCK] = TEXT_SYNC,
+		[WAIT_RWMUTEX_RLOCK] = TEXT_SYNC, [WAIT_RWMUTEX_LOCK] = TEXT_SYNC,
+		[WAIT_WAITGROUP_WAIT] = TEXT_SYNC, [WAIT_COND_WAIT] = TEXT_COND,
+		[WAIT_SLEEP] = TEXT_SLEEP, [WAIT_IO] = TEXT_NETWORK,
+	};
+
+	return text[why] ? text[why] : TEXT_UNSPECIFIED;
 }
 
 static void created(struct m *mp, struct g *gp)
@@ -138,7 +139,7 @@ static void stopped(struct m *mp)
 	put2(mp, EV_GO_STOP, why, trace_stack_here(mp));
 }
 
-void trace_go_ready(struct m *mp, struct g *gp)
+static void go_ready(struct m *mp, struct g *gp)
 {
 	switch (load_relaxed(&gp->status)) {
 	case G_DEAD: created(mp, gp); break;
@@ -148,14 +149,14 @@ void trace_go_ready(struct m *mp, struct g *gp)
 	}
 }
 
-/* Its name once in a trace, when it runs. */
+/* Written once in a trace, while the goroutine runs. */
 static void tell_name(struct m *mp, struct g *gp)
 {
 	gp->trace.named_in = trace.gen;
-	put1(mp, EV_GO_LABEL, trace_string(gp->name, strlen(gp->name)));
+	put1(mp, EV_GO_LABEL, trace_string(gp->name));
 }
 
-void trace_go_start(struct m *mp, struct g *gp)
+static void go_start(struct m *mp, struct g *gp)
 {
 	introduce_g(mp, gp->id, &gp->trace, GO_RUNNABLE);
 	put2(mp, EV_GO_START, gp->id, ++gp->trace.seq);
@@ -163,35 +164,35 @@ void trace_go_start(struct m *mp, struct g *gp)
 		tell_name(mp, gp);
 }
 
-void trace_go_block(struct m *mp, struct g *gp)
+static void go_block(struct m *mp, struct g *gp)
 {
 	put2(mp, EV_GO_BLOCK, block_reason(gp->wait_reason), trace_stack_here(mp));
 }
 
-void trace_go_end(struct m *mp)
+static void go_end(struct m *mp)
 {
 	put0(mp, EV_GO_DESTROY);
 }
 
-void trace_go_named(struct m *mp)
+static void go_named(struct m *mp)
 {
 	tell_name(mp, mp->curg);
 }
 
 /* ---------------------------------------------------------------------- Ps */
 
-void trace_p_start(struct m *mp, struct p *pp)
+static void p_start(struct m *mp, struct p *pp)
 {
 	introduce_p(mp, pp->id, &pp->trace);
 	put2(mp, EV_PROC_START, (uint64_t)pp->id, ++pp->trace.seq);
 }
 
-void trace_p_stop(struct m *mp)
+static void p_stop(struct m *mp)
 {
 	put0(mp, EV_PROC_STOP);
 }
 
-void trace_call_begin(struct m *mp)
+static void call_begin(struct m *mp)
 {
 	struct p_trace *t = &mp->p->trace;
 
@@ -200,25 +201,36 @@ void trace_call_begin(struct m *mp)
 	put2(mp, EV_GO_SYSCALL_BEGIN, ++t->seq, trace_stack_here(mp));
 }
 
-void trace_call_end(struct m *mp)
+static void call_end(struct m *mp)
 {
 	mp->trace.in_call = false;
 	put0(mp, EV_GO_SYSCALL_END);
 }
 
-void trace_p_stolen(struct p *pp)
+static void p_stolen(struct p *pp)
 {
 	put3(m_self(), EV_PROC_STEAL, (uint64_t)pp->id, ++pp->trace.seq, (uint64_t)pp->trace.m);
 }
 
-void trace_p_taken(struct m *mp, struct p *pp, const uintptr_t *pcs, size_t n)
+static size_t asleep_in(struct m *of, uintptr_t *pcs)
 {
+	struct backtrace bt = { .n = 0 };
+
+	_Static_assert(BACKTRACE_MAX <= TRACE_CALLS_MAX, "asleep_in: there is room");
+	backtrace_asleep(&bt, of, load_relaxed(&of->curg));
+	memcpy(pcs, bt.pc, bt.n * sizeof *pcs);
+	return bt.n;
+}
+
+static void p_taken(struct m *mp, struct p *pp, const uintptr_t *pcs, size_t n)
+{
+	check(lock_is_held(&sched.lock) && !mp->trace.in_call);
 	mp->trace.in_call = true;
 	put2(mp, EV_GO_SYSCALL_BEGIN, ++pp->trace.seq, trace_stack_pcs(pcs, n));
 	put0(mp, EV_PROC_STOP);
 }
 
-/* ------------------------------------------------------- back from without */
+/* -------------------------------------------------------- back without a P */
 
 static void back(struct m *mp, uint64_t id, struct g_trace *t)
 {
@@ -226,31 +238,19 @@ static void back(struct m *mp, uint64_t id, struct g_trace *t)
 	put0(mp, EV_GO_SYSCALL_END_BLOCKED);
 }
 
-void trace_go_back(struct m *mp, struct g *gp)
+static void go_back(struct m *mp, struct g *gp)
 {
-	if (!trace_on())
-		return;
-	if (load_relaxed(&gp->status) == G_RUNNABLE) {
-		gp->wait_since = 0;
-		store_relaxed(&gp->status, G_RUNNABLE_TIMED);
-	}
 	if (mp->trace.in_call) {
 		mp->trace.in_call = false;
 		back(mp, gp->id, &gp->trace);
 	}
 }
 
-void trace_go_back_unlocked(struct m *mp, struct g *gp)
-{
-	lock_acquire(&sched.lock);
-	trace_go_back(mp, gp);
-	lock_release(&sched.lock);
-}
-
-/* What is told at once must be taken back at once: it is in one buffer. */
+/* p_given writes this number of events at most. They go into one buffer, so that
+ * p_given_undo can take them back. */
 #define GIVEN_EVENTS 6
 
-struct trace_undo trace_p_given(struct m *mp, struct p *pp)
+static struct trace_undo p_given(struct m *mp, struct p *pp)
 {
 	struct g *gp = mp->curg;
 	struct trace_undo undo = { .g = gp->trace, .p = pp->trace };
@@ -264,15 +264,14 @@ struct trace_undo trace_p_given(struct m *mp, struct p *pp)
 	undo.last = buf->last;
 	mp->trace.in_call = false;
 	back(mp, gp->id, &gp->trace);
-	trace_p_start(mp, pp);
+	p_start(mp, pp);
 	put2(mp, EV_GO_START, gp->id, ++gp->trace.seq);
 	return undo;
 }
 
-void trace_p_given_undo(struct m *mp, struct p *pp, const struct trace_undo *undo)
+static void p_given_undo(struct m *mp, struct p *pp, const struct trace_undo *undo)
 {
-	if (!undo->written)
-		return;
+	check(mp->trace.buf->used >= undo->used);
 	mp->curg->trace = undo->g;
 	pp->trace = undo->p;
 	mp->trace.in_call = true;
@@ -280,22 +279,13 @@ void trace_p_given_undo(struct m *mp, struct p *pp, const struct trace_undo *und
 	mp->trace.buf->last = undo->last;
 }
 
-uint32_t trace_ready_outside(struct m *mp, struct g *gp)
-{
-	if (!trace_on())
-		return G_RUNNABLE;
-	unblocked(mp, gp);
-	gp->wait_since = 0;
-	return G_RUNNABLE_TIMED;
-}
-
 /* ------------------------------------------------------------ plain threads */
 
-/* sched.lock held, here and below. */
 static void thread_comes_in(struct m *mp)
 {
 	struct g_trace *t = &mp->trace.of_g;
 
+	check(lock_is_held(&sched.lock) && !mp->p);
 	if (t->named_in < trace.first_gen) {
 		*t = (struct g_trace){ .gen = trace.gen, .named_in = trace.gen };
 		mp->trace.g = fetch_add_relaxed(&sched.id_next, 1) + 1;
@@ -309,11 +299,12 @@ static void thread_comes_in(struct m *mp)
 
 static void thread_goes_out(struct m *mp)
 {
+	check(lock_is_held(&sched.lock) && outside.gen == trace.gen);
 	put2(mp, EV_GO_SYSCALL_BEGIN, ++outside.seq, trace_stack_here(mp));
 	put0(mp, EV_PROC_STOP);
 }
 
-void trace_thread_end(struct m *mp)
+static void thread_end(struct m *mp)
 {
 	lock_acquire(&sched.lock);
 	if (trace_on() && mp->trace.of_g.named_in >= trace.first_gen) {
@@ -324,15 +315,11 @@ void trace_thread_end(struct m *mp)
 	lock_release(&sched.lock);
 }
 
-uint32_t trace_create_outside(struct m *mp, struct g *gp)
+static void create_outside(struct m *mp, struct g *gp)
 {
-	if (!trace_on())
-		return G_RUNNABLE;
 	thread_comes_in(mp);
 	created(mp, gp);
 	thread_goes_out(mp);
-	gp->wait_since = 0;
-	return G_RUNNABLE_TIMED;
 }
 
 void trace_event_user(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, uint64_t b, uint64_t c)
@@ -348,7 +335,7 @@ void trace_event_user(struct m *mp, enum trace_ev ev, unsigned n, uint64_t a, ui
 		thread_goes_out(mp);
 }
 
-void trace_procs(struct m *mp, int procs)
+static void procs(struct m *mp, int procs)
 {
 	if (mp->p) {
 		trace_event_user(mp, EV_PROCS_CHANGE, 2, (uint64_t)procs, 0, 0);
@@ -360,22 +347,21 @@ void trace_procs(struct m *mp, int procs)
 	lock_release(&sched.lock);
 }
 
-/* By a goroutine, from after the last stop is over to before the next can be: so both
- * are in one generation. */
-void trace_world_stop(struct m *mp, const char *why)
+/* A goroutine stops the world for itself: no other stop, and so no change of generation,
+ * comes between world_stop and world_start. */
+static void world_stop(struct m *mp, const char *why)
 {
-	put2(mp, EV_STW_BEGIN, trace_string(why, strlen(why)), trace_stack_here(mp));
+	put2(mp, EV_STW_BEGIN, trace_string(why), trace_stack_here(mp));
 }
 
-void trace_world_start(struct m *mp)
+static void world_start(struct m *mp)
 {
 	put0(mp, EV_STW_END);
 }
 
 /* ------------------------------------------------------------ the beginning */
 
-/* Gives a goroutine its first status. Those that are runnable are marked, so that
- * whoever runs them tells. */
+/* Writes a goroutine's first status in the trace. */
 static void begin_g(struct g *gp, void *arg)
 {
 	struct m *mp = arg, *on;
@@ -385,10 +371,6 @@ static void begin_g(struct g *gp, void *arg)
 	case G_DEAD:
 		return;
 	case G_RUNNABLE:
-		gp->wait_since = 0;
-		store_relaxed(&gp->status, G_RUNNABLE_TIMED);
-		break;
-	case G_RUNNABLE_TIMED:
 		break;
 	case G_WAITING:
 		status = GO_WAITING;
@@ -409,15 +391,43 @@ void trace_event_begin(struct m *mp)
 {
 	int64_t end;
 
+	check(lock_is_held(&sched.lock) && load_relaxed(&sched.stopping) && !mp->p);
 	for (struct m *each = load_acquire(&sched.all_m); each; each = each->all_link)
 		each->trace.in_call = each->trace.preempted = false;
-	for (int i = 0; i < sched.all_p_n; i++) {
-		p_at(i)->latency_in = 1;
-		if (i < sched.gomaxprocs)
-			introduce_p(mp, i, &p_at(i)->trace);
-	}
+	for (int i = 0; i < sched.gomaxprocs; i++)
+		introduce_p(mp, i, &p_at(i)->trace);
 	stack_each(begin_g, mp);
-	/* What others tell is later than what is told here, by the clock, too. */
+	/* Other threads' events must have later times than these. */
 	for (end = os_now(); os_now() <= end;)
 		;
 }
+
+/* ---------------------------------------------------------------- the hooks */
+
+static void fill_hooks(void)
+{
+	trace_hook = (struct trace_hook){
+		.go_ready = go_ready,
+		.go_start = go_start,
+		.go_block = go_block,
+		.go_end = go_end,
+		.go_named = go_named,
+		.p_start = p_start,
+		.p_stop = p_stop,
+		.call_begin = call_begin,
+		.call_end = call_end,
+		.p_stolen = p_stolen,
+		.p_taken = p_taken,
+		.asleep_in = asleep_in,
+		.go_back = go_back,
+		.p_given = p_given,
+		.p_given_undo = p_given_undo,
+		.ready_outside = unblocked,
+		.thread_end = thread_end,
+		.create_outside = create_outside,
+		.procs = procs,
+		.world_stop = world_stop,
+		.world_start = world_start,
+	};
+}
+AT_LOAD(fill_hooks);

@@ -1,31 +1,29 @@
 /*
- * trace_stack.c - the calls that led to an event: walked quickly, told by number.
+ * trace_stack.c - the calls that led to an event: walked quickly, named by number.
  *
- * The unwinder (unwind.c) takes a microsecond a frame, most of it to find and to
- * decode the row of the unwind table for a program counter; and a program has few
- * program counters at which its goroutines wait. So what a row says is remembered for
- * each, in a word: almost always that the caller's frame begins so many bytes above the
- * stack or the frame pointer, and where in it the frame pointer and the return address
- * were saved. A frame then takes a few loads. Where a row is of another kind the
- * unwinder walks the stack after all.
+ * The unwinder (unwind.c) spends most of its time finding and decoding the row of the
+ * unwind table for a program counter, and a program has few program counters at which its
+ * goroutines wait. So each row's content is remembered, in one word: the distance of the
+ * caller's frame from the stack or frame pointer, and where in it the frame pointer and
+ * the return address were saved. A frame then takes a few loads. If a row is of another
+ * kind, which is rare, the unwinder walks the stack.
  *
- * What is remembered is shared by all threads without a lock: a slot is two words, of
- * which the first is the program counter XOR the second. One that was written by two
- * threads at a time belongs to no program counter, and is overwritten.
+ * All threads share the remembered rows without a lock. A slot is two words, of which the
+ * first is the program counter XOR the second. A slot that two threads wrote at the same
+ * time matches no program counter, and is overwritten.
  *
- * Only the stack's own memory is read, whatever is remembered. So what was remembered of
- * code that is no longer loaded leads to a wrong trace at worst.
+ * The walk reads only the stack's own memory, whatever a row says. So a row remembered
+ * from code that has been unloaded leads at worst to a wrong trace.
  *
  * Names are looked up when a stack is written (trace_writer.c).
  */
 #include <string.h>
 
-#include "backtrace.h"
-#include "cfi.h"
-#include "context_regs.h"
-#include "run.h"
-#include "runtime.h"
-#include "trace_impl.h"
+#include "observe/backtrace.h"
+#include "unwind/cfi.h"
+#include "goroutine/run.h"
+#include "sched/runtime.h"
+#include "trace/trace.h"
 
 #define WORD sizeof(uintptr_t)
 
@@ -33,11 +31,11 @@
 
 enum row_kind { ROW_UNKNOWN, ROW_FROM_SP, ROW_FROM_FP, ROW_END, ROW_OTHER };
 
-/* In bytes, from the caller's frame (its sp at the call) down or up. */
+/* Distances in bytes. The CFA is the caller's sp at the call. */
 struct row {
 	enum row_kind kind;
-	int32_t cfa;		/* from sp or fp to it */
-	int16_t ra, fp;		/* saved there; fp 0: not saved */
+	int32_t cfa;		/* of the CFA from sp or fp */
+	int16_t ra, fp;		/* of their places, from the CFA; fp 0: not saved */
 };
 
 #define SLOTS 4096
@@ -68,7 +66,7 @@ static struct row row_unpack(uint64_t v)
 	};
 }
 
-/* Fits in its 14 bits, and in the program's ways to save a register. */
+/* The register is saved at an offset that fits in 14 bits. */
 static bool is_near(const struct cfi_rule *rule)
 {
 	return rule->how == CFI_OFFSET && rule->offset % (int64_t)WORD == 0 &&
@@ -135,7 +133,7 @@ struct walk {
 	uintptr_t hi;		/* where the stack ends */
 };
 
-/* Other frames' variables are fenced off by ASan, and others' stacks by TSan. */
+/* ASan fences off other frames' variables, and TSan other threads' stacks. */
 __attribute__((no_sanitize_address, no_sanitize_thread))
 static uintptr_t read_word(uintptr_t addr)
 {
@@ -168,23 +166,6 @@ static enum step step(struct walk *w, bool exact)
 	return w->pc ? STEP_DONE : STEP_END;
 }
 
-static bool inside(uintptr_t sp, const void *lo, const void *hi)
-{
-	return sp >= (uintptr_t)lo && sp < (uintptr_t)hi;
-}
-
-/* 0: somebody else's. */
-static uintptr_t stack_end(uintptr_t sp, const struct g *gp, const struct m *mp)
-{
-	if (gp && inside(sp, gp->stack_lo, gp->stack_hi))
-		return (uintptr_t)gp->stack_hi;
-	if (mp && inside(sp, mp->thread_stack_lo, mp->thread_stack_hi))
-		return (uintptr_t)mp->thread_stack_hi;
-	if (mp && inside(sp, mp->signal_stack, (char *)mp->signal_stack + mp->signal_stack_bytes))
-		return (uintptr_t)mp->signal_stack + mp->signal_stack_bytes;
-	return 0;
-}
-
 static __attribute__((noinline, cold)) size_t walk_slowly(const struct unwind_regs *regs,
 	const struct g *gp, const struct m *mp, uintptr_t *pcs)
 {
@@ -194,7 +175,7 @@ static __attribute__((noinline, cold)) size_t walk_slowly(const struct unwind_re
 	backtrace_regs(&bt, regs, gp, mp);
 	n = bt.n;
 	if (gp && n > 1 && bt.pc[n - 1] == (uintptr_t)gp->fn + 1)
-		n--;	/* number_of_goroutine has it */
+		n--;	/* number_of_goroutine adds it */
 	if (n > TRACE_FRAMES_MAX)
 		n = TRACE_FRAMES_MAX;
 	memcpy(pcs, bt.pc, n * sizeof *pcs);
@@ -211,7 +192,7 @@ static size_t walk(const struct unwind_regs *regs, const struct g *gp, const str
 	enum step s = STEP_DONE;
 	size_t n = 0;
 
-	w.hi = stack_end(w.sp, gp, mp);
+	w.hi = backtrace_stack_end(w.sp, gp, mp);
 	if (w.hi == 0)
 		return walk_slowly(regs, gp, mp, pcs);
 	pcs[n++] = w.pc;
@@ -235,8 +216,8 @@ static uintptr_t start_of(const struct g *gp)
 	return (uintptr_t)(gp->fn == (void (*)(void))run_main ? run_main_fn(gp) : gp->fn);
 }
 
-/* Readers name a goroutine by its outermost frame: the function that it was started with, which
- * may have left by a tail call. */
+/* Readers name a goroutine by its outermost frame. So that frame is the function that the
+ * goroutine was started with, even if that has left by a tail call. */
 static uint64_t number_of_goroutine(struct trace_stack *s, const struct unwind_regs *regs,
                                     const struct g *gp, const struct m *mp)
 {
@@ -250,7 +231,7 @@ static uint64_t number_of_goroutine(struct trace_stack *s, const struct unwind_r
 	return number(s, n);
 }
 
-/* One that was stopped where it stood is told there, and not in the handler. */
+/* The stack of a preempted goroutine is the one in user code, not the handler's. */
 __attribute__((noinline)) uint64_t trace_stack_here(struct m *mp)
 {
 	const void *stopped_at = mp->stopped_at;
@@ -258,7 +239,7 @@ __attribute__((noinline)) uint64_t trace_stack_here(struct m *mp)
 	struct trace_stack s;
 
 	if (!mp->curg)
-		return 0;	/* the scheduler: nobody's calls */
+		return 0;	/* the scheduler runs, for no goroutine */
 	s.from = stopped_at ? FRAMES_USER : FRAMES_RUNTIME;
 	if (stopped_at)
 		unwind_regs_from_ucontext(&regs, stopped_at);
@@ -274,8 +255,8 @@ uint64_t trace_stack_start(const struct g *gp)
 	return number(&s, 1);
 }
 
-/* A goroutine that is stopped in the signal handler, or that has not run yet, has no
- * context of its own. */
+/* A goroutine that is stopped in the signal handler has its registers there; one that has
+ * not run yet has only its function. */
 uint64_t trace_stack_of(struct g *gp)
 {
 	struct m *mp = load_acquire(&gp->mp);

@@ -1,16 +1,16 @@
 /*
  * trace_writer.c - a trace's bytes to its file, in the format of Go 1.23.
  *
- * A header, and then for each generation its batches: of events, those of one thread
- * in order; and, when it is over, those with the tables of stacks and strings, and one with
- * the clock's frequency. That comes last: a generation has to have it, so of a file that
- * ends early, as when the process was killed, it is known which ones are whole.
+ * The file has a header, and then each generation's batches: first those of events, each
+ * thread's in order, then those with the tables of stacks and strings, then one with the
+ * clock's frequency. Every generation must have a frequency. Because it comes last, a
+ * reader of a file that ends early, as when the process was killed, knows which
+ * generations are whole.
  *
- * Stacks are addresses up to here, and get their names now: functions, files and lines of
- * addresses that were looked up once are kept, since looking one up takes a fraction of a
- * millisecond.
+ * Stacks are addresses up to here. The writer looks up their functions, files and lines,
+ * and keeps what it found, since a lookup is slow.
  *
- * By the writer alone, outside of any lock: a write may take long.
+ * Only the writer runs this, and holds no lock: a write may take long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,22 +19,25 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "frame.h"
-#include "os.h"
-#include "trace_impl.h"
+#include "observe/frame.h"
+#include "base/os.h"
+#include "base/sys.h"
+#include "trace/trace.h"
 
-/* How often the writer looks up while nobody reads what it writes. */
+/* While the pipe is full, the writer looks this often whether the trace has failed. */
 #define STUCK_LOOK_MS 100
 
 /* ----------------------------------------------------------------- writing */
 
-static bool may_stick;		/* a pipe or a socket, that somebody has to read */
-static bool may_block;		/* .. and a write of more than there is room for waits */
+static bool may_stick;		/* a pipe or a socket, which may have no room */
+static bool may_block;		/* a write of more than there is room for waits */
 
-/* The trace may fail while nobody reads, and the writer must see that: so it waits in poll, for
- * a limited time, and not in write. When poll says that there is room, there is PIPE_BUF. */
+/* The trace may fail while nobody reads the pipe, and the writer must see that. So it
+ * waits in poll, for a limited time, and not in write. Once poll reports room, PIPE_BUF
+ * bytes fit. */
 static bool wait_for_room(int fd, size_t *n)
 {
 	if (may_block && *n > PIPE_BUF)
@@ -42,7 +45,7 @@ static bool wait_for_room(int fd, size_t *n)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, STUCK_LOOK_MS) > 0;
 }
 
-/* What the trace is written to. */
+/* The file that the header was written to. */
 static dev_t file_dev;
 static ino_t file_ino;
 
@@ -58,7 +61,7 @@ static void write_all(int fd, const void *data, size_t n)
 	const char *p = data;
 
 	if (!trace_file_is(fd))
-		trace_fail(EBADF);	/* the program has closed it, and may have another there */
+		trace_fail(EBADF);	/* the program closed fd */
 	while (n > 0 && !trace_failed()) {
 		size_t now = n;
 		ssize_t r;
@@ -78,7 +81,9 @@ static void write_all(int fd, const void *data, size_t n)
 void trace_write_header(int fd)
 {
 	struct stat st = { 0 };
-	bool known = fstat(fd, &st) == 0;
+	/* Not libc's: ThreadSanitizer would report a program that closes the
+	 * descriptor. */
+	bool known = sys4(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0;
 
 	may_block = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	may_stick = !known || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || !may_block;
@@ -108,11 +113,11 @@ void trace_write_batches(int fd, struct trace_buf *list)
 		next = b->next;
 		if (b->used > 0)
 			write_batch(fd, b->gen, b->m, b->first, b->data, b->used);
-		trace_buf_free(b);
+		os_unmap(b, TRACE_BUF_BYTES);
 	}
 }
 
-/* A batch of a table's, being put together. */
+/* A batch of a table, while it is put together. */
 struct section {
 	int fd;
 	uint32_t gen;
@@ -128,9 +133,10 @@ static void section_end(struct section *s)
 	s->used = 0;
 }
 
-/* Where n more bytes go. */
+/* Where to write n more bytes. */
 static uint8_t *section_room(struct section *s, size_t n)
 {
+	check(n < sizeof s->data);
 	if (sizeof s->data - s->used < n)
 		section_end(s);
 	if (s->used == 0)
@@ -140,69 +146,26 @@ static uint8_t *section_room(struct section *s, size_t n)
 
 /* ------------------------------------------------------------------- names */
 
-/* What an address is called. */
+/* The names of an address. */
 struct place {
-	uintptr_t pc;		/* 0: no place */
 	struct frame frame;
 	int line;
 	const char *function, *file;
 };
 
-static struct {
-	struct place *at;
-	size_t n, slots;	/* a power of two; at most half full */
-	char *text, *text_end;	/* room for names */
-} places;
+static struct table places = { .extra = sizeof(struct place) };	/* by address */
+static struct chunks kept_names;
 
-static const char *keep(const char *s, size_t n)
+static const char *keep(const char *s)
 {
-	const size_t chunk = 256 << 10;
-	char *copy;
+	size_t bytes = strlen(s) + 1;
+	char *copy = chunks_take(&kept_names, bytes, SIZE_MAX);
 
-	if ((size_t)(places.text_end - places.text) < n + 1) {
-		places.text = os_map(chunk);
-		places.text_end = places.text ? places.text + chunk : NULL;
-		if (!places.text)
-			return "";
-	}
-	copy = places.text;
-	memcpy(copy, s, n);
-	copy[n] = '\0';
-	places.text += n + 1;
-	return copy;
+	return copy ? memcpy(copy, s, bytes) : "";
 }
 
-static struct place *slot_of(uintptr_t pc)
-{
-	size_t i = (size_t)((uint64_t)pc * UINT64_C(0x9e3779b97f4a7c15) >> 32);
-
-	for (;; i++) {
-		struct place *p = &places.at[i & (places.slots - 1)];
-
-		if (p->pc == pc || p->pc == 0)
-			return p;
-	}
-}
-
-static bool grow(void)
-{
-	struct place *old = places.at;
-	size_t n = places.slots, to = n ? 2 * n : 4096;
-	struct place *at = os_map(to * sizeof *at);
-
-	if (!at)
-		return false;
-	places.at = at;
-	places.slots = to;
-	for (size_t i = 0; i < n; i++)
-		if (old[i].pc)
-			*slot_of(old[i].pc) = old[i];
-	if (old)
-		os_unmap(old, n * sizeof *old);
-	return true;
-}
-
-/* What threads begin with: readers name a goroutine by its outermost frame. */
+/* A frame that threads begin with is left out: readers name a goroutine by its outermost
+ * frame. */
 static bool is_thread_beginning(const char *function)
 {
 	static const char *const names[] = {
@@ -221,28 +184,22 @@ static void look_up(struct place *p, uintptr_t pc)
 	struct symbol sym = { .function = "" };
 
 	symbol_find(pc, &sym);
-	p->pc = pc;
 	p->line = sym.line;
 	p->frame = frame_of_symbol(pc, &sym);
 	p->frame.is_beginning |= is_thread_beginning(sym.function);
-	p->function = sym.function[0] ? keep(sym.function, strlen(sym.function)) : "?";
-	p->file = sym.file[0] ? keep(sym.file, strlen(sym.file))
-	                      : keep(sym.module, strlen(sym.module));
+	p->function = sym.function[0] ? keep(sym.function) : "?";
+	p->file = keep(sym.file[0] ? sym.file : sym.module);
 }
 
 static const struct place *place_of(uintptr_t pc)
 {
 	static const struct place unknown = { .function = "?", .file = "" };
-	struct place *p;
+	struct table_entry *e = table_put(&places, &pc, sizeof pc);
+	struct place *p = e ? table_data(e) : NULL;
 
-	if (2 * places.n >= places.slots && !grow())
-		return &unknown;
-	p = slot_of(pc);
-	if (p->pc == 0) {
+	if (p && !p->function)
 		look_up(p, pc);
-		places.n++;
-	}
-	return p;
+	return p ? p : &unknown;
 }
 
 /* ------------------------------------------------------------------ stacks */
@@ -253,22 +210,15 @@ static struct frame look(void *unused, uintptr_t address)
 	return place_of(address)->frame;
 }
 
-static uint64_t string_of(struct trace_table *strings, const char *s)
-{
-	size_t n = strlen(s);
-
-	return trace_table_put(strings, s, n < TRACE_STRING_MAX ? n : TRACE_STRING_MAX);
-}
-
 static void write_stack(struct section *out, struct trace_table *strings,
-                        const struct trace_entry *e)
+                        const struct table *stacks, const struct table_entry *e)
 {
 	uintptr_t address[TRACE_FRAMES_MAX];
 	struct trace_stack s;
 	size_t n = (e->n - offsetof(struct trace_stack, pc)) / sizeof s.pc[0];
 	uint8_t *p;
 
-	memcpy(&s, e->data, e->n);
+	memcpy(&s, table_key(stacks, e), e->n);
 	n = frame_program(s.pc, n, (enum frames)s.from, look, NULL, address);
 	p = section_room(out, 1 + 2 * 10 + n * 4 * 10);
 	*p++ = EV_STACK;
@@ -278,44 +228,45 @@ static void write_stack(struct section *out, struct trace_table *strings,
 		const struct place *place = place_of(address[i]);
 
 		p = trace_put_number(p, address[i]);
-		p = trace_put_number(p, string_of(strings, place->function));
-		p = trace_put_number(p, string_of(strings, place->file));
+		p = trace_put_number(p, trace_table_string(strings, place->function));
+		p = trace_put_number(p, trace_table_string(strings, place->file));
 		p = trace_put_number(p, (uint64_t)place->line);
 	}
 	out->used = (size_t)(p - out->data);
 }
 
-static void write_string(struct section *out, const struct trace_entry *e)
+static void write_string(struct section *out, const struct table *strings, const struct table_entry *e)
 {
 	uint8_t *p = section_room(out, 1 + 2 * 10 + e->n);
 
 	*p++ = EV_STRING;
 	p = trace_put_number(p, e->id);
 	p = trace_put_number(p, e->n);
-	memcpy(p, e->data, e->n);
+	memcpy(p, table_key(strings, e), e->n);
 	out->used = (size_t)(p + e->n - out->data);
 }
 
-/* The strings after the stacks, whose names are among them. */
+/* Strings come after stacks, since writing the stacks adds their names to the strings. */
 void trace_write_tables(int fd, uint32_t gen)
 {
 	static struct section out;
-	struct trace_table *strings = &trace_strings[gen % 2], *stacks = &trace_stacks[gen % 2];
+	struct table *strings = &trace_strings[gen % 2].entries;
+	struct table *stacks = &trace_stacks[gen % 2].entries;
 	uint8_t frequency[1 + 10];
 
 	out.fd = fd;
 	out.gen = gen;
 	out.kind = EV_STACKS;
-	for (const struct trace_entry *e = stacks->newest; e; e = e->made_before)
-		write_stack(&out, strings, e);
+	for (const struct table_entry *e = stacks->first; e; e = e->after)
+		write_stack(&out, &trace_strings[gen % 2], stacks, e);
 	section_end(&out);
 	out.kind = EV_STRINGS;
-	for (const struct trace_entry *e = strings->newest; e; e = e->made_before)
-		write_string(&out, e);
+	for (const struct table_entry *e = strings->first; e; e = e->after)
+		write_string(&out, strings, e);
 	section_end(&out);
 	frequency[0] = EV_FREQUENCY;
 	write_batch(fd, gen, TRACE_NO_THREAD, os_now(), frequency,
 	            (size_t)(trace_put_number(frequency + 1, 1000000000) - frequency));
-	trace_table_clear(stacks);
-	trace_table_clear(strings);
+	table_clear(stacks);
+	table_clear(strings);
 }

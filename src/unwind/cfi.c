@@ -1,16 +1,16 @@
 /*
  * cfi.c - call frame information: where a function keeps its caller's registers
  *
- * The compiler describes, for every instruction, how to undo the function's
- * prologue so far. In principle that is a big table with a row per instruction
- * and a column per register. It is stored as programs that produce it: the CIE's
- * program makes the row that all its functions begin with, and the FDE's program
- * changes that row on its way through the function. It is run until it is past
- * the instruction in question.
+ * The compiler describes, for every instruction, how to undo the function's prologue so
+ * far: a table with a row per instruction and a column per register. It stores programs
+ * that produce the table. The CIE's program makes the row that all its functions begin
+ * with. The FDE's program changes that row on its way through the function, and is run
+ * until it is past the instruction.
  */
-#include "cfi.h"
+#include "unwind/cfi.h"
 
-#include "eh_frame.h"
+#include "base/throw.h"
+#include "unwind/eh_frame.h"
 
 enum {
 	CFA_advance_loc = 0x40, CFA_offset = 0x80, CFA_restore = 0xc0, CFA_PACKED = 0xc0,
@@ -24,7 +24,7 @@ enum {
 	CFA_args_size = 0x2e, CFA_negative_offset_extended = 0x2f,
 };
 
-/* Compilers nest these one or two deep. */
+/* Compilers nest remembered rows one or two deep. */
 #define REMEMBER_MAX 4
 
 struct runner {
@@ -32,29 +32,29 @@ struct runner {
 	uintptr_t pc;			/* stop before the row that starts after this */
 	uintptr_t loc;			/* the instruction the current row starts at */
 	struct cfi_row *row;
-	struct cfi_row initial;		/* as the CIE left it, for "restore" */
+	struct cfi_row initial;		/* the row that the CIE made, for "restore" */
 	unsigned depth;
 	struct cfi_row remembered[REMEMBER_MAX];
 };
 
-/*
- * Registers we do not follow (vector registers, pseudo registers) are parsed and
- * dropped.
- */
+/* Rules of other registers (vector registers, pseudo registers) are read and dropped. */
 static void set_rule(struct runner *s, uint64_t reg, enum cfi_how how, int64_t offset)
 {
 	if (reg < UNWIND_NREG)
 		s->row->reg[reg] = (struct cfi_rule){ .how = how, .offset = offset };
 }
 
-/* Unsigned on the way: a damaged table must not overflow. */
+/* Multiplied without sign: an overflow, by a damaged table, must not be undefined. */
 static int64_t factored(const struct runner *s, int64_t offset)
 {
 	return (int64_t)((uint64_t)offset * (uint64_t)s->cie->data_factor);
 }
 
-static void set_factored(struct runner *s, uint64_t reg, enum cfi_how how, int64_t offset)
+static void set_factored(struct runner *s, enum cfi_how how, struct reader *r, bool has_sign)
 {
+	uint64_t reg = reader_uleb(r);
+	int64_t offset = has_sign ? reader_sleb(r) : (int64_t)reader_uleb(r);
+
 	set_rule(s, reg, how, factored(s, offset));
 }
 
@@ -64,10 +64,7 @@ static void set_initial(struct runner *s, uint64_t reg)
 		s->row->reg[reg] = s->initial.reg[reg];
 }
 
-/*
- * Checks the expression's length now, so that whoever evaluates the rule need not
- * know where the record ends.
- */
+/* Checks the expression's length here, where the end of the record is known. */
 static const uint8_t *take_expr(struct reader *r)
 {
 	const uint8_t *expr = r->at;
@@ -117,7 +114,9 @@ static void run_packed(struct runner *s, uint8_t op, struct reader *r)
 
 	switch (op & CFA_PACKED) {
 	case CFA_advance_loc: advance(s, operand); break;
-	case CFA_offset: set_factored(s, operand, CFI_OFFSET, (int64_t)reader_uleb(r)); break;
+	case CFA_offset:
+		set_rule(s, operand, CFI_OFFSET, factored(s, (int64_t)reader_uleb(r)));
+		break;
 	case CFA_restore: set_initial(s, operand); break;
 	}
 }
@@ -145,26 +144,14 @@ static void run_one(struct runner *s, uint8_t op, struct reader *r)
 		reg = reader_uleb(r);
 		set_rule(s, reg, CFI_REGISTER, (int64_t)reader_uleb(r));
 		break;
-	case CFA_offset_extended:
-		reg = reader_uleb(r);
-		set_factored(s, reg, CFI_OFFSET, (int64_t)reader_uleb(r));
-		break;
-	case CFA_offset_extended_sf:
-		reg = reader_uleb(r);
-		set_factored(s, reg, CFI_OFFSET, reader_sleb(r));
-		break;
+	case CFA_offset_extended: set_factored(s, CFI_OFFSET, r, false); break;
+	case CFA_offset_extended_sf: set_factored(s, CFI_OFFSET, r, true); break;
 	case CFA_negative_offset_extended:
 		reg = reader_uleb(r);
-		set_factored(s, reg, CFI_OFFSET, -(int64_t)(reader_uleb(r) & INT64_MAX));
+		set_rule(s, reg, CFI_OFFSET, factored(s, -(int64_t)(reader_uleb(r) & INT64_MAX)));
 		break;
-	case CFA_val_offset:
-		reg = reader_uleb(r);
-		set_factored(s, reg, CFI_VAL_OFFSET, (int64_t)reader_uleb(r));
-		break;
-	case CFA_val_offset_sf:
-		reg = reader_uleb(r);
-		set_factored(s, reg, CFI_VAL_OFFSET, reader_sleb(r));
-		break;
+	case CFA_val_offset: set_factored(s, CFI_VAL_OFFSET, r, false); break;
+	case CFA_val_offset_sf: set_factored(s, CFI_VAL_OFFSET, r, true); break;
 	case CFA_expression: set_expr(s, reader_uleb(r), CFI_EXPRESSION, r); break;
 	case CFA_val_expression: set_expr(s, reader_uleb(r), CFI_VAL_EXPRESSION, r); break;
 
@@ -188,7 +175,7 @@ static void run_one(struct runner *s, uint8_t op, struct reader *r)
 	case CFA_args_size: reader_uleb(r); break;
 	case CFA_negate_ra_state:
 	case CFA_negate_ra_state_with_pc: s->row->ra_signed = !s->row->ra_signed; break;
-	default: reader_fail(r);	/* its operands are of unknown length */
+	default: reader_fail(r);	/* the length of its operands is not known */
 	}
 }
 
@@ -225,7 +212,8 @@ bool cfi_find_row(uintptr_t pc, struct cfi_row *row)
 
 struct reader cfi_expr(const struct cfi_rule *rule)
 {
-	/* The length was in bounds when the rule was made; it takes ten bytes at most. */
+	check(rule->how == CFI_EXPRESSION || rule->how == CFI_VAL_EXPRESSION);
+	/* take_expr has checked the length, which takes ten bytes at most. */
 	struct reader r = reader_make(rule->expr, 10);
 	uint64_t size = reader_uleb(&r);
 

@@ -1,24 +1,24 @@
 /*
  * demangle.c - C++ names as people write them, shortened.
  *
- * A trace says where a goroutine is, so a name is shown as "ns::table<...>::find": without
- * parameters, and without the arguments of templates, which are often longer than all the rest.
- * That also keeps this small. Arguments are passed over, not printed, and nothing in the part
- * that is printed refers back to a type in them, so no table of substitutions is needed.
- * What is not known here (expressions in template arguments, above all) fails, and the caller
- * shows the name as it is.
+ * A trace says where a goroutine is. So a name is shown as "ns::table<...>::find":
+ * without parameters, and without the arguments of templates, which are often longer than
+ * the rest. This needs no table of substitutions: arguments are read but not printed, and
+ * the part that is printed does not refer back to types in them. A name with anything
+ * that is not known here (expressions in template arguments, above all) fails, and the
+ * caller shows it mangled.
  *
- * The grammar is that of the Itanium C++ ABI, section 5.1. Each function below reads one of its
- * symbols at d->at, and returns false if that is not what stands there.
+ * The grammar is that of the Itanium C++ ABI, section 5.1. Each function below reads one
+ * of its symbols at d->at, and returns false if that is not there.
  *
- * Rejected: __cxa_demangle, which is there only in programs that link libstdc++, and
- * allocates: a dump happens where the program may have stopped inside malloc.
+ * Rejected: __cxa_demangle, which only programs that link libstdc++ have, and which
+ * allocates: a dump may be made in a goroutine that was preempted inside malloc.
  */
-#include "demangle.h"
+#include "unwind/symbol.h"
 
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 #define DEPTH_MAX 32
 
@@ -27,7 +27,7 @@ struct demangler {
 	struct text out;
 	int quiet;		/* > 0: what is read is not printed */
 	int depth;
-	const char *last;	/* the last name printed, which constructors have again */
+	const char *last;	/* the last name printed, which a constructor repeats */
 	size_t last_n;
 };
 
@@ -52,7 +52,7 @@ static bool take(struct demangler *d, const char *s)
 	return true;
 }
 
-/* The next is one of these. */
+/* Takes the next byte if it is in set. */
 static bool take_any(struct demangler *d, const char *set)
 {
 	if (!peek(d) || !strchr(set, peek(d)))
@@ -99,9 +99,7 @@ static bool quietly(struct demangler *d, bool (*read)(struct demangler *d))
 	return good;
 }
 
-/* ------------------------------------------------------- what is passed over */
-
-static bool template_argument(struct demangler *d);
+/* ---------------------------------------------- what is read and not printed */
 
 static bool until_e(struct demangler *d, bool (*read)(struct demangler *d))
 {
@@ -111,7 +109,7 @@ static bool until_e(struct demangler *d, bool (*read)(struct demangler *d))
 	return true;
 }
 
-/* L type value E, or the name of something that is no type. */
+/* Behind the L: type value E, or _Z, the name of a function or variable, and E. */
 static bool literal(struct demangler *d)
 {
 	if (take(d, "_Z"))
@@ -142,12 +140,19 @@ static bool template_arguments(struct demangler *d)
 	return quietly(d, template_arguments_inside);
 }
 
-/* S_, S0_, T_, T0_: behind the letter. */
+/* Behind the letter of S_, S0_, T_, T0_. */
 static bool back_reference(struct demangler *d)
 {
 	while (is_digit(peek(d)) || (peek(d) >= 'A' && peek(d) <= 'Z'))
 		d->at++;
 	return take(d, "_");
+}
+
+/* Behind the A, and behind the v of a vector type: a size, _ and a type. */
+static bool array(struct demangler *d)
+{
+	number(d);
+	return take(d, "_") && type(d);
 }
 
 /* Behind the D: "Dp", "Dv16_" and the like are followed by a type. */
@@ -161,16 +166,7 @@ static bool type_with_d(struct demangler *d)
 		number(d);
 		return take_any(d, "_bx");
 	}
-	if (!take(d, "v") || !is_digit(peek(d)))
-		return false;
-	number(d);
-	return take(d, "_") && type(d);
-}
-
-static bool array(struct demangler *d)
-{
-	number(d);
-	return take(d, "_") && type(d);
+	return take(d, "v") && is_digit(peek(d)) && array(d);
 }
 
 static bool function_type(struct demangler *d)
@@ -244,7 +240,7 @@ static bool source_name(struct demangler *d)
 	return true;
 }
 
-/* B name: tells versions of an ABI apart, and nobody else cares. */
+/* B name: tells versions of an ABI apart. Not printed. */
 static bool abi_tags(struct demangler *d)
 {
 	while (take(d, "B"))
@@ -284,7 +280,8 @@ static bool operator_name(struct demangler *d)
 	return false;
 }
 
-/* Of several in one function, "", "0", "1" .. before the _: the first, second, third. */
+/* The count before the _ is "" for the first in a function, "0" for the second, "1" for
+ * the third. */
 static bool put_count(struct demangler *d, const char *what)
 {
 	size_t n = is_digit(peek(d)) ? number(d) + 2 : 1;
@@ -322,7 +319,7 @@ static bool unqualified_name(struct demangler *d)
 {
 	bool good;
 
-	take(d, "L");		/* not seen by other files */
+	take(d, "L");		/* internal linkage */
 	if (is_digit(peek(d)))
 		good = source_name(d);
 	else if (peek(d) == 'C' || peek(d) == 'D')
@@ -332,7 +329,8 @@ static bool unqualified_name(struct demangler *d)
 	return good && abi_tags(d);
 }
 
-/* Behind the S, other than St. Those that stand for what came before only pass. */
+/* Behind the S, other than St. References to what came before are only read where nothing
+ * is printed. */
 static bool substitution(struct demangler *d)
 {
 	static const struct {
@@ -366,7 +364,7 @@ static bool nested_part(struct demangler *d)
 		return substitution(d);
 	if (take(d, "T"))
 		return d->quiet && back_reference(d);
-	take(d, "W");		/* of a module, whose name comes first */
+	take(d, "W");		/* in a C++20 module, whose name comes first */
 	return unqualified_name(d);
 }
 
@@ -379,7 +377,7 @@ static bool nested_name(struct demangler *d)
 		;
 	take_any(d, "RO");
 	while (!take(d, "E")) {
-		take(d, "M");	/* the initial value of a member is in its class */
+		take(d, "M");	/* behind a member whose initial value has a lambda */
 		if (take(d, "I")) {
 			if (!template_arguments(d))
 				return false;
@@ -394,7 +392,7 @@ static bool nested_name(struct demangler *d)
 	return !first;
 }
 
-/* Behind the _ of which several of the same name in one function have one. */
+/* Reads the _ and number that tell several of the same name in one function apart. */
 static void discriminator(struct demangler *d)
 {
 	if (take(d, "_"))
@@ -447,24 +445,22 @@ static bool name(struct demangler *d)
 
 /* ---------------------------------------------------------------- functions */
 
-static bool call_offset(struct demangler *d)
+static bool offset(struct demangler *d)
 {
-	bool virtual = take(d, "v");
-
-	if (!virtual && !take(d, "h"))
-		return false;
-	take(d, "n");
-	number(d);
-	if (!virtual)
-		return take(d, "_");
-	if (!take(d, "_"))
-		return false;
 	take(d, "n");
 	number(d);
 	return take(d, "_");
 }
 
-/* Behind the T: what the compiler makes to get to a function. Other special names are data. */
+static bool call_offset(struct demangler *d)
+{
+	if (take(d, "h"))
+		return offset(d);
+	return take(d, "v") && offset(d) && offset(d);
+}
+
+/* Behind the T: functions that the compiler makes to reach another. Other special names
+ * are data. */
 static bool special_name(struct demangler *d)
 {
 	if (take(d, "H")) {
@@ -480,7 +476,7 @@ static bool special_name(struct demangler *d)
 	return call_offset(d) && encoding(d);
 }
 
-/* A name, and the types of its parameters up to the end or, of what is inside another, an E. */
+/* A name and its parameters' types, up to the end or to the E of an enclosing name. */
 static bool encoding(struct demangler *d)
 {
 	if (take(d, "T"))
@@ -501,5 +497,5 @@ bool demangle(const char *mangled, size_t n, char *out, size_t max)
 		return false;
 	if (take(&d, "T"))
 		return special_name(&d);
-	return name(&d);	/* and then the parameters, which are not looked at */
+	return name(&d);	/* the parameters behind it are not read */
 }

@@ -1,25 +1,22 @@
 /*
- * dwarf_line.c - from an address to the line of source it was compiled from
+ * dwarf_line.c - from an address to the line of source that it was compiled from
  *
- * .debug_line is a sequence of tables, one per compilation unit. As with unwind
- * information, a table is stored as a program that produces it: a header with the
- * names of directories and files, then operations that move an imaginary row
- * (address, file, line) along and say "emit". Rows come in sequences of growing
- * addresses; a row holds from its address up to the next row's.
+ * .debug_line is a sequence of tables, one per compilation unit. A table is stored as a
+ * program that produces it: a header with the names of directories and files, then
+ * operations that change a row (address, file, line) and emit it. Rows come in sequences
+ * of growing addresses. A row holds from its address up to the next row's.
  *
- * Which table? .debug_aranges tells the unit of an address, and the unit its table.
- * clang does not write .debug_aranges by default; then every table is run in turn.
+ * .debug_aranges tells the unit of an address, and the unit its table. clang does not
+ * write .debug_aranges by default; then every table is run in turn.
  *
- * Two generations of the header differ in how names are stored. Up to DWARF 4:
- * plain lists, directory 0 being the one the compiler was run in, which only the
- * unit tells; files are counted from 1. DWARF 5: lists whose entries have forms as
- * attributes do, directory 0 is spelt out, and files are counted from 0.
+ * The header's names are stored in two ways. Up to DWARF 4 they are plain lists: files
+ * count from 1, and directory 0 is the compiler's working directory, which only the unit
+ * tells. In DWARF 5 the entries of the lists have forms, as attributes have: files count
+ * from 0, and directory 0 is in the list.
  */
-#include "dwarf_line.h"
+#include "unwind/dwarf.h"
 
-#include "atomic.h"
-#include "dwarf_unit.h"
-#include "text.h"
+#include "base/text.h"
 
 enum {
 	LNS_copy = 1, LNS_advance_pc, LNS_advance_line, LNS_set_file, LNS_set_column,
@@ -48,9 +45,9 @@ struct row {
 struct search {
 	uint64_t addr;
 	struct row row;			/* being put together */
-	struct row last;		/* emitted before, in the same sequence */
-	bool in_sequence;		/* there is such a last row */
-	bool dropped;			/* the sequence is of code the linker left out */
+	struct row last;		/* the row emitted before, if in_sequence */
+	bool in_sequence;		/* the sequence has emitted a row */
+	bool dropped;			/* the linker left out the sequence's code */
 	bool found;			/* last is the answer */
 };
 
@@ -67,7 +64,7 @@ static void restart(struct search *s)
 static void emit(struct search *s)
 {
 	if (!s->in_sequence)
-		s->dropped = s->row.address == 0;	/* where code never is */
+		s->dropped = s->row.address == 0;	/* no code is there */
 	else if (!s->dropped && s->addr >= s->last.address && s->addr < s->row.address)
 		s->found = true;
 	if (s->found)
@@ -116,7 +113,7 @@ static void run_one(struct search *s, const struct table *t, uint8_t op, struct 
 	case LNS_set_file: s->row.file = reader_uleb(r); break;
 	case LNS_const_add_pc: run_special(s, t, 255, false); break;
 	case LNS_fixed_advance_pc: s->row.address += reader_u16(r); break;
-	default: /* does nothing to the address or line: skip its operands */
+	default: /* changes neither address nor line: skip its operands */
 		for (int n = t->operand_counts[op - 1]; n > 0; n--)
 			reader_uleb(r);
 	}
@@ -134,7 +131,7 @@ static bool run(const struct table *t, uint64_t addr, struct row *row)
 	return s.found && row->line > 0 && row->line <= INT32_MAX;
 }
 
-/* The table that begins where `line` is, which moves to the next one. */
+/* Reads the table at `line`, and moves `line` to the next one. */
 static bool read_table(const struct dwarf *d, struct reader *line, struct table *t)
 {
 	unsigned offset_size;
@@ -157,7 +154,7 @@ static bool read_table(const struct dwarf *d, struct reader *line, struct table 
 	t->program = r;
 	t->min_instruction = reader_u8(&t->names);
 	if (t->format.version >= 4)
-		reader_u8(&t->names);		/* operations per instruction: one, here */
+		reader_u8(&t->names);		/* operations per instruction: one */
 	reader_u8(&t->names);			/* are rows statements? */
 	t->line_base = (int8_t)reader_u8(&t->names);
 	t->line_range = reader_u8(&t->names);
@@ -177,10 +174,7 @@ struct entry {
 	uint64_t directory;
 };
 
-/*
- * Entry number `wanted` of a list with forms; the reader moves past the list if
- * there is no such entry.
- */
+/* Finds entry number `wanted` of a list with forms. If there is none, r moves past it. */
 static bool find_entry(struct reader *r, const struct dwarf_format *format, uint64_t wanted,
 		       struct entry *e)
 {
@@ -211,10 +205,8 @@ static bool find_entry(struct reader *r, const struct dwarf_format *format, uint
 	return false;
 }
 
-/*
- * A component a time: "." vanishes and ".." takes the one before away. An absolute
- * path starts anew.
- */
+/* Adds path by components: "." adds nothing, ".." removes the last one. An absolute path
+ * replaces all. */
 static void add_path(struct text *t, const char *path)
 {
 	if (path[0] == '/')
@@ -235,27 +227,23 @@ static void add_path(struct text *t, const char *path)
 	}
 }
 
-static bool name_file_5(const struct table *t, uint64_t file, struct text *out)
+static void name_file_5(const struct table *t, uint64_t file, struct text *out)
 {
 	struct reader dirs = t->names, files = t->names;
 	struct entry e, root, dir;
 
 	find_entry(&files, &t->format, UINT64_MAX, &e);
 	if (!find_entry(&files, &t->format, file, &e))
-		return false;
+		return;
 	if (find_entry(&dirs, &t->format, 0, &root))
 		add_path(out, root.path);
 	dirs = t->names;
 	if (e.directory != 0 && find_entry(&dirs, &t->format, e.directory, &dir))
 		add_path(out, dir.path);
 	add_path(out, e.path);
-	return true;
 }
 
-/*
- * String number n, from 1, of a list that an empty string ends; the reader moves
- * past the list.
- */
+/* String number n, from 1, of a list that an empty string ends. r moves past the list. */
 static const char *find_string(struct reader *r, uint64_t n)
 {
 	const char *found = NULL, *s;
@@ -266,7 +254,7 @@ static const char *find_string(struct reader *r, uint64_t n)
 	return found;
 }
 
-static bool name_file_4(const struct table *t, uint64_t file, const char *directory,
+static void name_file_4(const struct table *t, uint64_t file, const char *directory,
 			struct text *out)
 {
 	struct reader r = t->names, dirs = t->names;
@@ -277,23 +265,22 @@ static bool name_file_4(const struct table *t, uint64_t file, const char *direct
 	for (uint64_t i = 0; i < file; i++) {
 		name = reader_string(&r);
 		if (!name || !*name)
-			return false;
+			return;
 		dir_index = reader_uleb(&r);
 		reader_uleb(&r);		/* time */
 		reader_uleb(&r);		/* size */
 	}
 	if (!name)
-		return false;
+		return;
 	if (directory)
 		add_path(out, directory);
 	dir = find_string(&dirs, dir_index);
 	if (dir)
 		add_path(out, dir);
 	add_path(out, name);
-	return true;
 }
 
-/* unit: the one whose table this is, or NULL if it has yet to be found. */
+/* unit: the table's, or NULL if it is not known yet. */
 static void name_file(const struct table *t, uint64_t lines, const struct dwarf_unit *unit,
 		      uint64_t file, struct text *out)
 {
@@ -312,7 +299,7 @@ static void name_file(const struct table *t, uint64_t lines, const struct dwarf_
  * The search
  */
 
-/* In the table at this offset. */
+/* Searches the table at offset `lines`. */
 static bool find_in_table(const struct dwarf *d, uint64_t lines, const struct dwarf_unit *unit,
 			  uint64_t addr, struct text *path, int *line)
 {
@@ -328,17 +315,6 @@ static bool find_in_table(const struct dwarf *d, uint64_t lines, const struct dw
 	return true;
 }
 
-/*
- * Which table answered last for addresses like this one. Running all tables of a
- * large program takes a while; most traces are of the same few functions.
- */
-static uint64_t *note_for(const struct dwarf *d, uint64_t addr)
-{
-	static uint64_t notes[256];
-
-	return &notes[((uintptr_t)d->line.at >> 12 ^ addr >> 6) % 256];
-}
-
 static bool find_in_all_tables(const struct dwarf *d, uint64_t addr, struct text *path, int *line)
 {
 	for (struct reader r = d->line; reader_left(&r);) {
@@ -346,10 +322,8 @@ static bool find_in_all_tables(const struct dwarf *d, uint64_t addr, struct text
 		unsigned offset_size;
 
 		reader_skip(&r, reader_unit_length(&r, &offset_size));
-		if (find_in_table(d, lines, NULL, addr, path, line)) {
-			store_relaxed(note_for(d, addr), lines);
+		if (find_in_table(d, lines, NULL, addr, path, line))
 			return true;
-		}
 	}
 	return false;
 }
@@ -359,13 +333,10 @@ bool dwarf_line_find(const struct elf_file *f, uint64_t addr, char *path, size_t
 	struct text text = text_make(path, size);
 	struct dwarf d;
 	struct dwarf_unit unit;
-	uint64_t noted;
 
 	dwarf_sections(&d, f);
 	if (dwarf_unit_find(&d, addr, &unit) &&
 	    find_in_table(&d, unit.lines, &unit, addr, &text, line))
 		return true;
-	noted = load_relaxed(note_for(&d, addr));
-	return find_in_table(&d, noted, NULL, addr, &text, line) ||
-	       find_in_all_tables(&d, addr, &text, line);
+	return find_in_all_tables(&d, addr, &text, line);
 }

@@ -1,13 +1,13 @@
 /*
  * dwarf_unit.c - compilation units: where their line table is, where they were compiled
  *
- * .debug_info is a sequence of units, one per compiled file. A unit is a header and
- * a tree of entries; the root entry describes the file. An entry is a number, which
- * selects its shape in .debug_abbrev (a list of attributes, each with the form its
- * value has), followed by the values. We only ever read root entries, of which two
- * attributes matter; the others are read to get past them.
+ * .debug_info is a sequence of units, one per compiled file. A unit is a header and a
+ * tree of entries. The root entry describes the file. An entry is the number of its
+ * shape, followed by values. The shape, in .debug_abbrev, is a list of attributes with
+ * the form of their values. Only root entries are read, for two attributes; the others
+ * are read to get past them.
  */
-#include "dwarf_unit.h"
+#include "unwind/dwarf.h"
 
 enum {
 	AT_stmt_list = 0x10,
@@ -120,7 +120,7 @@ struct dwarf_value dwarf_read_form(struct reader *r, uint64_t form, int64_t impl
 	return number(0);
 }
 
-/* Moves `abbrev` to the attributes of shape `code`, in the list of shapes it is at. */
+/* Moves `abbrev`, which is at a list of shapes, to the attributes of shape `code`. */
 static bool find_shape(struct reader *abbrev, uint64_t code)
 {
 	for (;;) {
@@ -142,7 +142,7 @@ static bool find_shape(struct reader *abbrev, uint64_t code)
 	}
 }
 
-/* The root entry, which r is at; its shapes are at abbrev. */
+/* Reads the root entry at r. abbrev is at the unit's list of shapes. */
 static bool read_root(struct reader *r, struct reader abbrev, const struct dwarf_format *format,
 		      struct dwarf_unit *unit)
 {
@@ -167,7 +167,7 @@ static bool read_root(struct reader *r, struct reader abbrev, const struct dwarf
 	}
 }
 
-/* The unit that begins where `info` is, which moves to the next one. */
+/* Reads the unit at `info`, and moves `info` to the next one. */
 static bool read_unit(const struct dwarf *d, struct reader *info, struct dwarf_unit *unit)
 {
 	struct dwarf_format format = { .dwarf = d, .address_size = 8 };
@@ -191,7 +191,7 @@ static bool read_unit(const struct dwarf *d, struct reader *info, struct dwarf_u
 	return !r.bad && format.address_size <= 8 && read_root(&r, abbrev, &format, unit);
 }
 
-/* One set of address ranges, all of one unit. */
+/* Reads the address ranges of one unit at `aranges`, which moves to the next unit's. */
 static bool set_holds(struct reader *aranges, uint64_t addr, uint64_t *unit_offset)
 {
 	unsigned offset_size;

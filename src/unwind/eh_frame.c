@@ -11,20 +11,17 @@
  *	FDE            length | distance back to its CIE | function | its size |
  *	               augmentation data | program
  *
- * The loader mapped all this, and it is trusted to be what the linker wrote.
- * Still no read leaves the record it belongs to, records must lie in the module,
- * and anything unknown makes the lookup fail rather than guess.
+ * These are trusted to be what the linker wrote: the loader has mapped them. Still no
+ * read leaves its record, records must lie in the module, and anything unknown makes the
+ * lookup fail.
  */
-#include "eh_frame.h"
+#include "unwind/eh_frame.h"
 
-#include "atomic.h"
-#include "elf_file.h"
-#include "regs.h"
+#include "base/atomic.h"
+#include "unwind/elf_file.h"
+#include "unwind/regs.h"
 
-/*
- * Pointer encodings: format in the low four bits, what it is relative to in the
- * next three.
- */
+/* Pointer encodings: four bits of format, then three bits of what it is relative to. */
 enum {
 	ENC_ABSPTR = 0x00, ENC_ULEB = 0x01, ENC_UDATA2 = 0x02, ENC_UDATA4 = 0x03, ENC_UDATA8 = 0x04,
 	ENC_SIGNED = 0x08, ENC_SLEB = 0x09, ENC_SDATA2 = 0x0a, ENC_SDATA4 = 0x0b, ENC_SDATA8 = 0x0c,
@@ -35,10 +32,6 @@ enum {
 
 #define HDR_ENTRY_SIZE 8
 
-/*
- * A pointer in encoding enc. The "indirect" bit is ignored: only personality
- * routines use it, and we skip those.
- */
 uintptr_t eh_frame_pointer(struct reader *r, uint8_t enc, const uint8_t *data)
 {
 	uintptr_t field = (uintptr_t)r->at;
@@ -65,7 +58,7 @@ uintptr_t eh_frame_pointer(struct reader *r, uint8_t enc, const uint8_t *data)
 	}
 }
 
-/* What remains of the module from address p on. */
+/* The module from address p on. */
 static struct reader module_reader(const struct module *m, uintptr_t p)
 {
 	if (p < m->start || p >= m->end)
@@ -73,10 +66,8 @@ static struct reader module_reader(const struct module *m, uintptr_t p)
 	return reader_make((const void *)p, m->end - p);
 }
 
-/*
- * The body of the CIE or FDE at p; *id is its second field, and *id_at where that
- * lies, from which distances are counted. False at the end of the section.
- */
+/* Reads the body of the CIE or FDE at p. *id is its second field, at *id_at: an FDE's
+ * distance to its CIE is counted from there. False at the end of the section. */
 static bool read_record(const struct module *m, uintptr_t p, struct reader *body, uint32_t *id,
 			uintptr_t *id_at)
 {
@@ -100,8 +91,8 @@ static void read_augmentation(struct eh_cie *cie, const char *letter, struct rea
 		case 'L': reader_u8(&data); break;
 		case 'P': enc = reader_u8(&data); eh_frame_pointer(&data, enc, NULL); break;
 		case 'S': cie->signal_frame = true; break;
-		case 'B': break;	/* signs with another key: strips the same */
-		default: return;	/* the data has a length: the rest can be ignored */
+		case 'B': break;	/* another signing key */
+		default: return;	/* the end of the data is known */
 		}
 	}
 }
@@ -130,7 +121,7 @@ static bool read_cie(const struct module *m, uintptr_t p, struct eh_cie *cie)
 		cie->has_data = true;
 		read_augmentation(cie, augmentation + 1, reader_cut(&r, size));
 	} else if (augmentation[0]) {
-		return false;		/* data of unknown size stands before the program */
+		return false;		/* data of unknown size precedes the program */
 	}
 	cie->program = r;
 	return !r.bad && cie->ra_column < UNWIND_NREG;
@@ -157,7 +148,7 @@ static bool fde_holds(const struct eh_fde *fde, uintptr_t pc)
 	return pc >= fde->start && pc - fde->start < fde->size;
 }
 
-/* An entry's function (0) or FDE (1): both are stored relative to .eh_frame_hdr. */
+/* Field 0 (function) or 1 (FDE) of an entry, stored relative to .eh_frame_hdr. */
 static uintptr_t hdr_field(const struct module *m, const uint8_t *table, size_t entry, size_t field)
 {
 	int32_t value;
@@ -166,7 +157,7 @@ static uintptr_t hdr_field(const struct module *m, const uint8_t *table, size_t 
 	return (uintptr_t)m->eh_frame_hdr + (uintptr_t)(intptr_t)value;
 }
 
-/* The last entry of the sorted table that starts at or before pc. */
+/* By the last entry of the sorted table that starts at or before pc. */
 static bool find_by_search(const struct module *m, const uint8_t *table, size_t count,
 			   uintptr_t pc, struct eh_fde *fde)
 {
@@ -185,10 +176,8 @@ static bool find_by_search(const struct module *m, const uint8_t *table, size_t 
 	return read_fde(m, hdr_field(m, table, lo - 1, 1), fde) && fde_holds(fde, pc);
 }
 
-/*
- * Where scans have found FDEs, by a hash of pc, since they are slow. A note is a
- * hint: it is read as any record is, and has to fit.
- */
+/* Where scans, which are slow, have found FDEs, by a hash of pc. A note is a hint: it is
+ * read as any record is, and its function must hold pc. */
 static uintptr_t notes[1024];
 
 static uintptr_t *note_for(uintptr_t pc)
@@ -201,10 +190,8 @@ static bool find_by_note(const struct module *m, uintptr_t pc, struct eh_fde *fd
 	return read_fde(m, load_relaxed(note_for(pc)), fde) && fde_holds(fde, pc);
 }
 
-/*
- * Every record of .eh_frame in turn, from p on: for a linker that left out the
- * sorted table, or wrote one of another shape.
- */
+/* Reads .eh_frame from p on, record by record: some linkers leave out the sorted table or
+ * write one of another shape. */
 static bool find_by_scan(const struct module *m, uintptr_t p, uintptr_t pc, struct eh_fde *fde)
 {
 	struct reader body;
@@ -241,10 +228,8 @@ static bool find_by_header(const struct module *m, uintptr_t pc, struct eh_fde *
 	return find_by_note(m, pc, fde) || find_by_scan(m, section, pc, fde);
 }
 
-/*
- * Statically linked programs often have no .eh_frame_hdr: only the section table
- * of the file, which is not loaded, tells where .eh_frame is.
- */
+/* Statically linked programs often have no .eh_frame_hdr. Only the section table of the
+ * file, which is not loaded, tells where their .eh_frame is. */
 static bool find_by_file(const struct module *m, uintptr_t pc, struct eh_fde *fde)
 {
 	struct elf_file f;

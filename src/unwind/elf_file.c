@@ -1,35 +1,35 @@
 /*
  * elf_file.c - the sections of ELF files, from disk or from memory
  *
- * Names of functions, line numbers and (for some statically linked programs) the
- * whereabouts of unwind information are in sections that are not loaded with the
- * program. So the file is opened and mapped, by system calls alone.
+ * Names of functions, line numbers and (for some statically linked programs) the place of
+ * unwind information are in sections that are not loaded with the program. So the file is
+ * opened and mapped, by system calls alone.
  *
- * A trace has many addresses in few files, so mappings are kept, in a small
- * table: the first that find a free slot stay for good. A file is known by what
- * fstat says of it, not by its path, so that a library that was replaced is not
- * taken for the old one. A slot is claimed by compare and swap and published when
- * it is complete. Nobody waits for anybody: who finds the file not there (yet)
- * maps it too, and either puts it in another slot or unmaps it after use.
+ * A trace has many addresses in few files, so mappings are kept in a small table. A file
+ * that finds a free slot stays for good. A file is identified by fstat, not by its path,
+ * so that a library that was replaced is not taken for the old one. A thread claims a
+ * slot by compare and swap and publishes it when it is complete. No thread waits for
+ * another: one that does not find the file maps it, too, and puts it in another slot or
+ * unmaps it after use.
  *
- * Whether a file is still the one the module was loaded from is decided by the
- * ELF headers, in memory and on disk: they hold the sizes and places of
- * everything, which hardly ever survive a rebuild.
+ * The ELF headers, in memory and on disk, decide whether a file is still the one that the
+ * module was loaded from: they hold the sizes and places of all sections, which hardly
+ * ever survive a rebuild.
  *
- * Files are not trusted: sections must lie within them. A file that is truncated
- * while it is mapped still means SIGBUS.
+ * Files are not trusted: sections must lie within them. Reading a file that is truncated
+ * while it is mapped raises SIGBUS all the same.
  */
-#include "elf_file.h"
+#include "unwind/elf_file.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "atomic.h"
-#include "maps.h"
-#include "raw_file.h"
-#include "text.h"
+#include "base/atomic.h"
+#include "platform/maps.h"
+#include "base/raw_file.h"
+#include "base/text.h"
 
 #define KEPT_FILES 64
 
@@ -38,33 +38,29 @@ enum kept_state { KEPT_EMPTY, KEPT_CLAIMED, KEPT_READY };
 struct kept {
 	enum kept_state state;
 	/* Constant once the state is KEPT_READY. */
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec changed;
+	struct stat st;
 	const uint8_t *base;
 };
 
 static struct kept kept[KEPT_FILES];
 
-static bool kept_is(const struct kept *k, const struct stat *st)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return k->dev == st->st_dev && k->ino == st->st_ino && k->size == st->st_size &&
-	       k->changed.tv_sec == st->st_mtim.tv_sec &&
-	       k->changed.tv_nsec == st->st_mtim.tv_nsec;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static const uint8_t *kept_find(const struct stat *st)
 {
 	for (int i = 0; i < KEPT_FILES; i++) {
 		/* acquire: the slot is complete; pairs with store_release in kept_add */
-		if (load_acquire(&kept[i].state) == KEPT_READY && kept_is(&kept[i], st))
+		if (load_acquire(&kept[i].state) == KEPT_READY && same_file(&kept[i].st, st))
 			return kept[i].base;
 	}
 	return NULL;
 }
 
-/* False if there is no room. */
+/* False if no slot is free. */
 static bool kept_add(const struct stat *st, const uint8_t *base)
 {
 	for (int i = 0; i < KEPT_FILES; i++) {
@@ -73,10 +69,7 @@ static bool kept_add(const struct stat *st, const uint8_t *base)
 		if (load_relaxed(&kept[i].state) != KEPT_EMPTY ||
 		    !cas_relaxed(&kept[i].state, &empty, KEPT_CLAIMED))
 			continue;
-		kept[i].dev = st->st_dev;
-		kept[i].ino = st->st_ino;
-		kept[i].size = st->st_size;
-		kept[i].changed = st->st_mtim;
+		kept[i].st = *st;
 		kept[i].base = base;
 		/* release: publishes the slot; pairs with load_acquire in kept_find */
 		store_release(&kept[i].state, KEPT_READY);
@@ -141,10 +134,7 @@ void elf_close(struct elf_file *f)
 	errno = saved;
 }
 
-/*
- * A module whose header is not in its first page in memory gets the benefit of the
- * doubt.
- */
+/* A module whose ELF header is not at its start in memory is taken for the file's. */
 static bool is_file_of(const struct elf_file *f, const struct module *m)
 {
 	const void *loaded = (const void *)m->start;
@@ -175,7 +165,7 @@ bool elf_open_module(struct elf_file *f, const struct module *m)
 		return is_elf(f);
 	}
 	module_file(m, path, sizeof(path));
-	/* When the loader is run as a command, /proc/self/exe is the loader. */
+	/* /proc/self/exe is the loader if the program was started as its argument. */
 	return open_as(f, m, path) || (maps_find(m->start, &mapped) && open_as(f, m, mapped.path));
 }
 
@@ -248,8 +238,8 @@ struct reader elf_reader(const struct elf_file *f, const char *name)
 }
 
 /*
- * Separate debug files: under /usr/lib/debug by build id, or beside the file, or
- * under /usr/lib/debug by path, with the name that .gnu_debuglink gives.
+ * Separate debug files: under /usr/lib/debug by build id, or by the name in
+ * .gnu_debuglink beside the file or under /usr/lib/debug with the file's path.
  */
 
 static bool open_path(struct elf_file *f, const struct text *path)

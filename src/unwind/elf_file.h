@@ -1,8 +1,4 @@
-/*
- * elf_file.h - the sections of ELF files, from disk or from memory
- *
- * Async-signal-safe throughout; errno is kept. See elf_file.c.
- */
+/* elf_file.h - the sections of ELF files, from disk or from memory. Keeps errno. */
 #ifndef GORO_ELF_FILE_H
 #define GORO_ELF_FILE_H
 
@@ -10,50 +6,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "module.h"
-#include "reader.h"
+#include "platform/module.h"
+#include "base/reader.h"
 
 #define ELF_PATH_MAX 512
 
 struct elf_file {
 	const uint8_t *base;
 	size_t size;
-	bool mapped_for_us;	/* not kept for everybody: elf_close unmaps it */
+	bool mapped_for_us;	/* not in the table of kept files: elf_close unmaps it */
 };
 
 struct elf_section {
-	const uint8_t *data;	/* NULL if there is none that can be read as it is */
+	const uint8_t *data;
 	size_t size;
 	uint64_t addr;		/* in the file's own numbering, without the load bias */
 	size_t entry_size;
-	size_t link;		/* the section that goes with it: a symbol table's strings */
+	size_t link;		/* a symbol table's section of strings */
 };
 
 /* Maps the file at path. */
 bool elf_open(struct elf_file *f, const char *path);
 
-/* Maps the file that module m was loaded from, if that is still what is there. */
+/* Maps the file that module m was loaded from, if it is still that file. */
 bool elf_open_module(struct elf_file *f, const struct module *m);
 
-/*
- * Maps the file with the debug information that was split off from f, which is
- * module m's, if it is installed.
- */
+/* Maps the debug information split off from f, module m's file, if it is installed. */
 bool elf_open_debug(struct elf_file *debug, const struct elf_file *f, const struct module *m);
 
 void elf_close(struct elf_file *f);
 
-/* Section by name or by number. Empty sections and compressed ones are not found. */
+/* Finds a section by name or number. Empty and compressed sections are not found. */
 bool elf_section(const struct elf_file *f, const char *name, struct elf_section *out);
 bool elf_section_at(const struct elf_file *f, size_t index, struct elf_section *out);
 
-/* Does section number `index` hold this address, once loaded? */
+/* Does section number `index` hold this address of the file's own numbering? */
 bool elf_section_holds(const struct elf_file *f, size_t index, uint64_t addr);
 
-/* All of a section; an empty reader if there is no such section. */
+/* All of a section. If there is no such section, the reader is empty and bad. */
 struct reader elf_reader(const struct elf_file *f, const char *name);
 
-/* The bytes of the build id, as the linker made it; bad if there is none. */
+/* The bytes of the linker's build id. If there is none, the reader is bad. */
 struct reader elf_build_id(const struct elf_file *f);
 
 #endif

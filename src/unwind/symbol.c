@@ -1,29 +1,33 @@
 /*
  * symbol.c - what an address of code is called: function, file, line
  *
- * The function's name comes from the symbol table of the file the code was loaded
- * from (.symtab, or .dynsym if it was stripped), the line from its debug
- * information (dwarf_line.c). If the file lacks them, the debug file that goes with
- * it, if installed, is asked too.
+ * The function's name comes from the symbol table of the file that the code was loaded
+ * from (.symtab, or .dynsym if it was stripped), the line from its debug information
+ * (dwarf_line.c). What the file lacks is looked up in its debug file, if that is
+ * installed.
  *
- * Several symbols can cover one address. The best is one whose extent is known to
- * hold the address; then the one that starts last; then a function rather than a
- * bare label, a global name rather than a local one, and of libc's many aliases
- * the one with the fewest underscores in front, which is what the programmer wrote.
- * Hand-written assembly has symbols without an extent: such a one is taken if
- * nothing else begins between it and the address, and its section holds both.
+ * Several symbols can cover one address. These decide, in this order:
+ *
+ *  - the symbol's extent holds the address
+ *  - it starts last
+ *  - it is a function, not a bare label
+ *  - it is not local
+ *  - it has the fewest underscores in front: of libc's aliases that is the one that the
+ *    programmer wrote
+ *  - it is global, not weak
+ *
+ * Symbols of hand-written assembly have no extent. One is taken if no other begins
+ * between it and the address, and its section holds the address.
  */
-#include "symbol.h"
+#include "unwind/symbol.h"
 
 #include <elf.h>
 #include <errno.h>
 
-#include "demangle.h"
-#include "dwarf_line.h"
-#include "elf_file.h"
-#include "module.h"
-#include "symbol_cache.h"
-#include "text.h"
+#include "unwind/dwarf.h"
+#include "unwind/elf_file.h"
+#include "platform/module.h"
+#include "base/text.h"
 
 struct candidate {
 	Elf64_Sym sym;
@@ -39,7 +43,7 @@ static bool is_code(const Elf64_Sym *sym)
 	       sym->st_shndx != SHN_UNDEF;
 }
 
-/* The assembler's own marks (on aarch64, "$x" and "$d") name nothing. */
+/* The assembler's marks ("$x" and "$d" on aarch64) are no names. */
 static bool is_name(const char *name)
 {
 	return name && name[0] && name[0] != '$' && name[0] != '.';
@@ -100,8 +104,8 @@ static bool find_in_table(const struct elf_file *f, const struct elf_section *ta
 					       elf_section_holds(f, best->sym.st_shndx, addr)));
 }
 
-/* Names in the full table may carry a version, read@@GLIBC_2.2.5, and those of a compiler's
- * clones what it was made by, find.isra.0. */
+/* A name may end in a version (read@@GLIBC_2.2.5) or, a compiler's clone, in the pass
+ * that made it (find.isra.0). Both are cut off. */
 static void set_function(struct symbol *out, const struct candidate *c, uint64_t addr)
 {
 	size_t n = strcspn(c->name, "@.");
@@ -144,8 +148,8 @@ static void find_in_file(const struct elf_file *f, const struct module *m, uint6
 	elf_close(&debug);
 }
 
-/* What the answers are kept under: the program stays where it is; the file of a library is
- * opened to make sure that it is the same. 0: they are not kept. */
+/* The file's key in the cache: where the program is loaded, which does not change, or
+ * where a library's file is mapped for good. 0: its answers are not cached. */
 static uintptr_t cache_key(const struct module *m, const struct elf_file *f)
 {
 	if (module_is_program(m))

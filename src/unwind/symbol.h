@@ -1,28 +1,37 @@
 /*
  * symbol.h - what an address of code is called: function, file, line
  *
- * Async-signal-safe: no allocation, no locks, no stdio; reads the files the code
- * was loaded from by system calls. Keeps errno. Takes about 10 KiB of stack.
+ * Reads the files that the code was loaded from. Keeps errno. Takes 10 KiB of stack.
  */
 #ifndef GORO_SYMBOL_H
 #define GORO_SYMBOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct symbol {
-	char function[256];	/* "" if unknown; of C++ as demangle.h shows it */
-	uintptr_t offset;	/* of pc in the function or, if that is unknown, in the module */
-	char file[512];		/* absolute path as compiled, "" if unknown */
+	char function[256];	/* "" if unknown; C++ names as demangle.c says */
+	uintptr_t offset;	/* of pc in the function, or else in the module */
+	char file[512];		/* the absolute path at compile time; "" if unknown */
 	int line;		/* 0 if unknown */
 	char module[256];	/* path of the program or library */
 };
 
-/*
- * Describes the instruction at pc; false if pc is in no loaded file. Names that do
- * not fit are cut. For a return address ask for pc - 1: the call is meant, not what
- * comes after it.
- */
+/* Describes the instruction at pc. False if pc is in no loaded file. Names that do not
+ * fit are cut. The call of a return address is at pc - 1. */
 bool symbol_find(uintptr_t pc, struct symbol *out);
+
+/* ---- symbol_cache.c. base: the file's key (cache_key); addr: in the file's numbering */
+
+bool symbol_cache_get(uintptr_t base, uint64_t addr, struct symbol *out);
+void symbol_cache_put(uintptr_t base, uint64_t addr, const struct symbol *sym);
+
+/* ---- demangle.c */
+
+/* Writes the function that a mangled name of n bytes means, without its parameters:
+ * "ns::table<...>::find". False: it is no such name, or of a kind that is not known here;
+ * out is undefined. */
+bool demangle(const char *name, size_t n, char *out, size_t max);
 
 #endif

@@ -1,60 +1,59 @@
 /*
  * unwind.c - from frame to frame, outwards
  *
- * A frame is known by its registers. For its pc there is a row of call frame
- * information (cfi.c) that says how to compute the caller's registers, return
- * address and stack pointer included. Applied again and again that walks the
- * stack up to a frame that says it has no caller, as goroutine entries, thread
- * entries and _start do.
+ * A frame is its registers. The row of call frame information (cfi.c) for its pc says how
+ * to compute the caller's registers, return address and stack pointer included. The walk
+ * repeats this up to a frame whose row says that it has no caller: a goroutine's entry, a
+ * thread's entry or _start.
  *
- * Two things make this harder than a debugger's life. Not all registers are
- * known: of a thread asleep in the kernel we know pc and sp only. So every
- * register carries a "known" bit, a rule over an unknown register gives an
- * unknown one, and the walk goes on until it really needs it. And the stack may
- * be garbage, since traces are wanted most when something has been overwritten.
- * So only aligned words within the stack's bounds are ever read, and every step
- * must go up the stack: a walk ends, whatever the memory says.
+ * Not all registers are known: of a thread asleep in the kernel only pc and sp are. So
+ * each register has a "known" bit. A rule over an unknown register gives an unknown one,
+ * and the walk ends only where it needs that register.
  *
- * Where the rows give out there are, in this order:
+ * The stack may be garbage: traces are wanted most when something has been overwritten.
+ * So only aligned words within the stack's bounds are read, and every step must go up the
+ * stack: a walk ends, whatever the memory holds.
  *
- *  - a search for the frame pointer, if the row needs it and it is not known: see
- *    unwind_guess.c
- *  - a signal trampoline without a row (aarch64 never has one): known by its
+ * Where the row does not lead to the caller, these are tried, in this order:
+ *
+ *  - a search for the frame pointer, if the row needs it and it is not known
+ *    (unwind_guess.c)
+ *  - a signal trampoline without a row (aarch64's never has one): recognised by its
  *    instructions; the interrupted registers are in the ucontext on the stack
- *  - a call to an address where there is no code, a null function pointer above
- *    all: the caller is where such a call left its return address
- *  - the chain of frame pointers, for code of no known module, or to get across
- *    a function whose row needs a register we do not know
+ *  - a call to an address without code, most often through a null function pointer: the
+ *    caller is where such a call left its return address
+ *  - the chain of frame pointers: for code of no known module, and for a function whose
+ *    row needs a register that is not known
  *
- * pc and pc - 1. A return address points behind its call, which may be in the
- * next row, or even behind the end of the function if the call never returns. So
- * frames in the middle of a call are looked up at pc - 1; the innermost frame and
- * one interrupted by a signal are at pc exactly.
+ * pc and pc - 1. A return address is behind its call. That may be in the next row, or
+ * behind the end of the function if the call never returns. So a frame in a call is
+ * looked up at pc - 1. The innermost frame and one that a signal interrupted are looked
+ * up at pc.
  *
- * Rejected: _Unwind_Backtrace and libunwind. The first takes the loader's lock on
- * older systems, reads any address it computes, and cannot start from registers
- * of ours; the second is a dependency. Frame pointers alone: libc has none.
+ * Rejected: _Unwind_Backtrace, which takes the loader's lock on older systems, reads any
+ * address that it computes and cannot start from given registers; libunwind, which is a
+ * dependency; frame pointers alone, which libc has not.
  */
-#include "unwind.h"
+#include "unwind/unwind.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <ucontext.h>
 
-#include "cfi.h"
-#include "dwarf_expr.h"
-#include "os.h"
-#include "unwind_guess.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "unwind/cfi.h"
 
-/* Other frames' variables are fenced off by ASan, and others' stacks by TSan. */
+/* A walk reads other functions' variables, which ASan forbids, and other threads' stacks,
+ * which TSan forbids. */
 #define READS_FOREIGN_MEMORY __attribute__((no_sanitize_address, no_sanitize_thread))
 
 #define WORD sizeof(uintptr_t)
 
 enum step {
-	STEP_DONE,		/* *next is the caller */
-	STEP_END,		/* there is no caller, certainly */
-	STEP_LOST,		/* there is one, but this is not the way to it */
+	STEP_DONE,		/* *next is the caller's frame */
+	STEP_END,		/* there is no caller */
+	STEP_LOST,		/* this way does not find the caller */
 };
 
 READS_FOREIGN_MEMORY
@@ -71,7 +70,7 @@ bool unwind_load(const struct unwind_frame *f, uintptr_t addr, uintptr_t *value)
 	return true;
 }
 
-/* Eight bytes of code; they need not be aligned. */
+/* Eight bytes of code, at any alignment. */
 READS_FOREIGN_MEMORY
 static uint64_t read_code(uintptr_t pc)
 {
@@ -88,7 +87,7 @@ static uintptr_t frame_pc(const struct unwind_frame *f)
 	return f->regs.reg[UNWIND_PC];
 }
 
-/* Where to look up what a frame is doing: see "pc and pc - 1". */
+/* Where to look up the frame's row: see "pc and pc - 1". */
 static uintptr_t frame_lookup_pc(const struct unwind_frame *f)
 {
 	return frame_pc(f) - !f->exact;
@@ -147,7 +146,7 @@ static bool row_register(const struct cfi_row *row, const struct unwind_frame *f
 	return false;
 }
 
-/* Does the row leave the return address where the call put it? */
+/* Does the row leave this register as the call left it? */
 static bool row_keeps(const struct cfi_row *row, unsigned reg)
 {
 	return row->reg[reg].how == CFI_UNSPECIFIED || row->reg[reg].how == CFI_SAME;
@@ -155,7 +154,7 @@ static bool row_keeps(const struct cfi_row *row, unsigned reg)
 
 static bool row_is_outermost(const struct cfi_row *row)
 {
-	/* "My return address is my pc": nothing but a row that says nothing. */
+	/* "My return address is my pc" is what a row without rules says. */
 	return row->reg[row->ra_column].how == CFI_UNDEFINED ||
 	       (row->ra_column == UNWIND_PC && row_keeps(row, UNWIND_PC));
 }
@@ -177,7 +176,7 @@ static enum step step_by_row(const struct unwind_frame *f, const struct cfi_row 
 	if (!unwind_regs_know(&next->regs, row->ra_column))
 		return STEP_LOST;
 	pc = next->regs.reg[row->ra_column];
-	/* The call itself has overwritten the link register of the caller. */
+	/* The call has overwritten the caller's link register. */
 	if (row->ra_column != UNWIND_PC && !row->signal_frame && row_keeps(row, row->ra_column))
 		unwind_regs_forget(&next->regs, row->ra_column);
 	unwind_regs_set(&next->regs, UNWIND_PC, row->ra_signed ? regs_strip_signature(pc) : pc);
@@ -206,10 +205,7 @@ static enum step step_by_sigreturn(const struct unwind_frame *f, struct unwind_f
 	return STEP_DONE;
 }
 
-/*
- * The first instruction of a function that is not there: only the call itself is to
- * be undone.
- */
+/* pc has no function: it is the target of a wild call. Only the call is to be undone. */
 static enum step step_by_call(const struct unwind_frame *f, struct unwind_frame *next)
 {
 	uintptr_t sp = f->regs.reg[UNWIND_SP], ra;
@@ -227,10 +223,7 @@ static enum step step_by_call(const struct unwind_frame *f, struct unwind_frame 
 	ra = regs_strip_signature(f->regs.reg[UNWIND_LR]);
 	unwind_regs_forget(&next->regs, UNWIND_LR);
 #endif
-	/*
-	 * The word may be anything; it is a return address if there is a function
-	 * around it.
-	 */
+	/* The word may be anything: it is a return address if a function holds it. */
 	if (!cfi_find_row(ra - 1, &row))
 		return STEP_LOST;
 	unwind_regs_set(&next->regs, UNWIND_PC, ra);
@@ -239,10 +232,8 @@ static enum step step_by_call(const struct unwind_frame *f, struct unwind_frame 
 	return STEP_DONE;
 }
 
-/*
- * A frame record is the caller's frame pointer and the return address, at the
- * address the frame pointer holds. That tells nothing of the other registers.
- */
+/* The frame pointer holds the address of a frame record: the caller's frame pointer and
+ * the return address. It tells nothing of the other registers. */
 static enum step step_by_frame_pointer(const struct unwind_frame *f, struct unwind_frame *next)
 {
 	uintptr_t fp = f->regs.reg[UNWIND_FP], caller_fp, ra;
@@ -264,7 +255,7 @@ static enum step step_by_frame_pointer(const struct unwind_frame *f, struct unwi
  * The walk
  */
 
-/* The row, with a frame pointer found by search if that is what is missing. */
+/* Steps by the row, with a frame pointer found by search if the row needs that. */
 static enum step step_by_row_or_guess(const struct unwind_frame *f, const struct cfi_row *row,
 				      struct unwind_frame *next)
 {
@@ -298,11 +289,9 @@ static enum step step_by_any(const struct unwind_frame *f, struct unwind_frame *
 	return step_by_frame_pointer(f, next);
 }
 
-/*
- * Up the stack? A function may leave its frame as large as it found it only if it
- * calls nobody, so the same sp twice is legal once, innermost. Signal frames are
- * never empty: what interrupted lies below what was interrupted.
- */
+/* Does the step go up the stack? Only a function that calls no other can have an empty
+ * frame, so two frames may have the same sp only if the first is the innermost. A signal
+ * frame is never empty, so its step goes up. */
 static bool is_progress(const struct unwind_frame *f, const struct unwind_frame *next)
 {
 	if (next->floor > f->stack_hi || frame_pc(next) == 0)
@@ -312,28 +301,14 @@ static bool is_progress(const struct unwind_frame *f, const struct unwind_frame 
 	return next->floor == f->floor && f->exact && !next->exact;
 }
 
-void unwind_begin(struct unwind_frame *f, const struct unwind_regs *start, uintptr_t stack_lo,
-		  uintptr_t stack_hi)
-{
-	*f = (struct unwind_frame){
-		.regs = *start,
-		.stack_lo = stack_lo,
-		.stack_hi = stack_hi,
-		.floor = stack_lo,
-		.exact = true,
-	};
-	/* Below stack_lo where the stack has overflowed: the callers are there. */
-	if (unwind_regs_know(start, UNWIND_SP) && start->reg[UNWIND_SP] > stack_lo)
-		f->floor = start->reg[UNWIND_SP];
-}
-
-bool unwind_step(struct unwind_frame *f)
+/* Goes to the caller's frame. False: the walk ends. */
+static bool go_outwards(struct unwind_frame *f)
 {
 	struct unwind_frame next = *f;
 
-	if (f->floor < f->stack_lo || f->floor > f->stack_hi)
-		return false;
-	if (step_by_any(f, &next) != STEP_DONE || !is_progress(f, &next))
+	check(f->floor >= f->stack_lo);
+	if (f->floor > f->stack_hi || step_by_any(f, &next) != STEP_DONE ||
+	    !is_progress(f, &next))
 		return false;
 	*f = next;
 	return true;
@@ -342,14 +317,22 @@ bool unwind_step(struct unwind_frame *f)
 size_t unwind_walk(const struct unwind_regs *start, uintptr_t stack_lo, uintptr_t stack_hi,
 		   uintptr_t *pcs, size_t max)
 {
-	struct unwind_frame f;
+	struct unwind_frame f = {
+		.regs = *start,
+		.stack_lo = stack_lo,
+		.stack_hi = stack_hi,
+		.floor = stack_lo,
+		.exact = true,
+	};
 	size_t n = 0;
 
 	if (max == 0 || !unwind_regs_know(start, UNWIND_PC))
 		return 0;
-	unwind_begin(&f, start, stack_lo, stack_hi);
+	/* After a stack overflow sp is below stack_lo; the callers are above it. */
+	if (unwind_regs_know(start, UNWIND_SP) && start->reg[UNWIND_SP] > stack_lo)
+		f.floor = start->reg[UNWIND_SP];
 	pcs[n++] = frame_pc(&f);
-	while (n < max && unwind_step(&f))
+	while (n < max && go_outwards(&f))
 		pcs[n++] = frame_lookup_pc(&f) + 1;
 	return n;
 }

@@ -1,39 +1,37 @@
 /*
- * unwind_guess.c - a frame pointer that nobody told us
+ * unwind_guess.c - a frame pointer that is not known, found by search
  *
- * Of a thread asleep in the kernel we know sp and pc. That takes us through libc,
- * which finds its frames by sp, and often no further: code compiled without
- * optimisation finds its frames by the frame pointer, and libc had no reason to
- * save that register anywhere.
+ * Of a thread asleep in the kernel only sp and pc are known. They suffice for libc, which
+ * finds its frames by sp, and often not for its caller: code compiled without
+ * optimisation finds its frames by the frame pointer, which libc had no reason to save.
  *
- * But we do know what to look for. The row says where, relative to the frame
- * pointer, the return address is. So every aligned place above sp is tried: if
- * the word where the return address should be is one (it lies in a function, right
- * behind a call instruction), that is a candidate. Between sp and the frame pointer
- * lie the function's variables, and among them return addresses that earlier
- * calls have left in memory nobody has written since. Those are told by whom they
- * called. A call of the very function we are in is the answer. A call of some other
- * function is not. Where the call does not say whom it calls (by pointer, or
- * through the linkage table), the first such is the answer if there is no better.
+ * The row says where the return address is relative to the frame pointer. So the search
+ * tries every aligned address above sp as the frame pointer. An address is a candidate if
+ * the word where the return address would be is one: in a function, right behind a call.
  *
- * The return address itself may have been copied, too (a profiler's or sanitizer's
- * hook at the function's entry takes it, a variable holds it). The caller's frame
- * pointer stands beside the real one, and where the caller has one it points
- * further up the stack: a place where that is so goes before one where it is not.
+ * Between sp and the frame pointer lie the function's variables, and among them return
+ * addresses that earlier calls have left. The called function tells these apart:
+ *
+ *  - a call of this frame's function: the answer
+ *  - a call of another function: no candidate
+ *  - a call by pointer or through the linkage table: the first of these, if no call of
+ *    this frame's function is found
+ *
+ * A copy of the real return address may lie there, too: in a variable, or left by a
+ * profiler's or a sanitizer's hook at the function's entry. Beside the real one stands
+ * the caller's frame pointer, which usually points further up the stack. So of two
+ * candidates that are equal otherwise the one with such a frame pointer is taken.
  */
-#include "unwind_guess.h"
+#include "unwind/cfi.h"
 
-#include "os.h"
+#include "base/os.h"
 
-/*
- * Variables that take more than this are rare, and this much is searched in a
- * millisecond.
- */
+/* Variables rarely take more than this, and this much is searched in a millisecond. */
 #define SEARCH_BYTES (256 << 10)
 
 #define FRAME_ALIGN 16
 
-/* No call is longer. */
+/* No call instruction is longer. */
 #define CALL_BYTES_MAX 8
 
 enum verdict { NO, PERHAPS, YES };
@@ -45,7 +43,7 @@ static enum verdict judge(uintptr_t ra, uintptr_t function)
 	uintptr_t target = 0;
 
 	if (!cfi_find_row(ra - 1, &caller) || !os_is_readable(ra - CALL_BYTES_MAX))
-		return NO;	/* no function, or one of which the code can only be executed */
+		return NO;	/* no function, or one whose code is execute-only */
 	switch (regs_call_before(ra, caller.function, &target)) {
 	case REGS_CALL_NONE:
 		return NO;
@@ -66,7 +64,7 @@ static bool is_findable(const struct unwind_frame *f, const struct cfi_row *row)
 	       !unwind_regs_know(&f->regs, UNWIND_FP);
 }
 
-/* Does the caller's frame pointer, as saved by a frame whose own is fp, lie above? */
+/* If fp is f's frame pointer: does the caller's, saved in f, point above f's frame? */
 static bool is_chained(const struct unwind_frame *f, const struct cfi_row *row, uintptr_t fp)
 {
 	const struct cfi_rule *saved = &row->reg[UNWIND_FP];

@@ -1,13 +1,13 @@
 /*
  * lock_test.c - the runtime's own lock.
  */
-#include "lock.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 
 #include "await.h"
-#include "os.h"
+#include "base/os.h"
 #include "test.h"
 
 enum { THREADS = 6 };
@@ -85,8 +85,8 @@ static void *wait_for_it(void *arg)
 	return NULL;
 }
 
-/* They do not come one after the other, each after it has waited for a CPU. Main wakes one,
- * and that one four. */
+/* They do not wake one after the other, each after it has waited for a CPU: main wakes
+ * one, and that one wakes four. */
 TEST(who_has_slept_for_long_wakes_several_others)
 {
 	pthread_t thread[THREADS];
@@ -113,7 +113,7 @@ TEST(who_has_slept_for_long_wakes_several_others)
 
 /* ------------------------------------------------------------------ crowds */
 
-enum { CROWD = 200, SLEEPS_EACH = 6 };	/* the first, one for each of four wakes, and one to spare */
+enum { CROWD = 200, SLEEPS_EACH = 6 };	/* the first, one for each of four wakes, a spare */
 
 static struct { int tid; } member[CROWD];
 static long sleeps;
@@ -126,7 +126,7 @@ static long sleeps_of_this_thread(void)
 	return u.ru_nvcsw;
 }
 
-/* Holds it for as long as those who are woken meanwhile take to find it held. */
+/* Holds the lock long enough for the woken threads to find it held. */
 static void *pass(void *arg)
 {
 	long before = sleeps_of_this_thread();

@@ -7,7 +7,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 
@@ -18,7 +18,7 @@ static void count_destroy(void *value)
 	fetch_add_seqcst(&destroyed, (int)(intptr_t)value);
 }
 
-/* Keys are for good: there is a place where they all are. */
+/* A key is never freed, so all keys stay reachable from here: no leak. */
 static goro_key *make_key(void (*destroy)(void *))
 {
 	static goro_key *keys[64];

@@ -5,7 +5,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 
@@ -31,8 +31,8 @@ static void start_churn(int n)
 		go(churn);
 }
 
-/* Everybody sends before receiving: where all fit into the channel, nobody waits
- * for ever. */
+/* Each goroutine sends before it receives: where the channel holds all values, no send
+ * blocks for ever. */
 static void stay(goro_chan *c, int n, goro_waitgroup *wg)
 {
 	int mine;
@@ -65,7 +65,7 @@ GO_TEST(a_locked_goroutine_stays_on_its_thread)
 	store_relaxed(&stop, true);
 }
 
-static int owner[1 << 16];	/* by tid % 65536: who is locked there */
+static int owner[1 << 16];	/* by tid % 65536: the goroutine that is locked there */
 
 static void alone(int me, goro_waitgroup *wg)
 {
@@ -115,12 +115,12 @@ GO_TEST(locks_nest)
 		CHECK_EQ(tid(), mine);
 	}
 	goro_unlock_os_thread();
-	goro_unlock_os_thread();	/* one too many is nothing */
+	goro_unlock_os_thread();	/* one unlock too many has no effect */
 	store_relaxed(&stop, true);
 }
 
-/* With another P and always somebody else to run, an unlocked goroutine changes
- * its thread sooner or later. */
+/* With another P, and always another goroutine to run, an unlocked goroutine changes its
+ * thread sooner or later. */
 GO_TEST(an_unlocked_goroutine_may_change_its_thread)
 {
 	int mine;
@@ -299,7 +299,7 @@ GO_TEST(nobody_runs_on_the_thread_of_one_that_ended_locked)
 	store_relaxed(&stop, true);
 }
 
-/* The locked are picked by those that end locked, too: none is lost. */
+/* A goroutine that ends locked may be followed by a locked one: none is lost. */
 static void lock_yield_end(int n, goro_waitgroup *wg)
 {
 	goro_lock_os_thread();

@@ -10,10 +10,10 @@
 
 #include "await.h"
 #include "limit_memory.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 
-/* Steps are noted in one string. */
+/* The steps of a test, in one string. */
 static char steps[256];
 
 static void step(void *what)
@@ -154,7 +154,7 @@ static void block_and_panic(void *n)
 	goro_blocking(panic_with_number, n);
 }
 
-/* While they are in their calls their Ps go to the others. */
+/* While the goroutines are in their calls, their Ps go to other Ms. */
 static void panic_in_blocking_calls(goro_waitgroup *wg)
 {
 	for (int i = 0; i < 20; i++) {
@@ -460,8 +460,8 @@ static void fresh_state(goro_chan *c)
 	goro_chan_send(c, &n);
 }
 
-/* What a goroutine that ended by goexit inside tries has left is not found by
- * the next one on its stack. */
+/* A goroutine ends by goexit inside tries. The next one on its stack finds nothing of
+ * it. */
 GO_TEST(a_new_goroutine_starts_without_tries_and_defers)
 {
 	goro_chan *c = goro_chan_of(int, 0);
@@ -549,7 +549,7 @@ TEST(goexit_ends_a_plain_thread)
 	CHECK(result == NULL);
 	CHECK_STR(steps, "ab");
 	steps[0] = '\0';
-	pthread_create(&t, NULL, plain_try, NULL);	/* on what the first has left */
+	pthread_create(&t, NULL, plain_try, NULL);	/* on the first's G */
 	pthread_join(t, &result);
 	CHECK(result);
 	CHECK_STR(steps, "abc");
@@ -595,7 +595,7 @@ static void panic_in_main(void)
 	run_in_main(panic_plainly);
 }
 
-/* No byte of it. */
+/* malloc has not a byte left afterwards. */
 static void use_up_malloc(void)
 {
 	setrlimit(RLIMIT_AS, &(struct rlimit){ 0, 0 });

@@ -1,9 +1,9 @@
 /*
- * debug_attach_test.c - the debug server for a program that was not told to serve, asked as
+ * debug_attach_test.c - the debug server for a program that does not serve, attached to as
  * goro dump does. Each test plays both sides.
  */
 /* test: procs */
-#include "debug_attach.h"
+#include "http/debug_attach.h"
 
 #include <errno.h>
 #include <goro.h>
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"
@@ -43,7 +43,7 @@ static union sigval request(void)
 	return (union sigval){ .sival_ptr = (void *)(uintptr_t)value };
 }
 
-/* The signal again and again, as the command does: of two that come at once one is lost. */
+/* Repeats the signal, as the command does: of two at the same time one is lost. */
 static int request_and_accept(int listener)
 {
 	int fd;
@@ -128,7 +128,7 @@ GO_TEST(a_call_that_blocks_is_not_cut_short)
 	goro_chan_unref(done);
 }
 
-/* The program hangs up without a word. */
+/* The program hangs up without an answer. */
 static void is_refused(int fd)
 {
 	ask(fd, "/debug/metrics");

@@ -2,7 +2,7 @@
  * debug_http_test.c - the debug server, as a client sees it.
  */
 /* test: procs */
-#include "debug_http.h"
+#include "http/debug_http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,9 +13,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
+#include "base/own_fd.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"
@@ -52,7 +55,7 @@ static const char *body_of(const char *text)
 	return end + 4;
 }
 
-/* All until the server hangs up. */
+/* Reads until the server hangs up. */
 static const char *read_all(int fd)
 {
 	ssize_t n;
@@ -79,7 +82,7 @@ static const char *ask(const char *request)
 	return send_raw(request, strlen(request));
 }
 
-/* The body of an answer in chunks, put together in its place; NULL: its end is missing. */
+/* Joins the chunks of the answer's body in place. NULL: the last chunk is missing. */
 static char *whole_body(void)
 {
 	char *body = (char *)(uintptr_t)body_of(answer), *from = body, *to = body, *end;
@@ -231,8 +234,8 @@ GO_TEST(stacks_of_all_goroutines)
 	CHECK_CONTAINS(answer, "waits(...)");
 }
 
-/* How many goroutines have function on their stacks, and how many such stacks there are, in
- * a page of "N @ stack" and its frames, each followed by an empty line. */
+/* Counts goroutines that have function on their stacks, and such stacks, in a page with a
+ * paragraph "N @ stack" and its frames for each stack. */
 static int number_with(const char *page, const char *function, int *stacks)
 {
 	int n = 0;
@@ -253,8 +256,8 @@ static int number_with(const char *page, const char *function, int *stacks)
 	return n;
 }
 
-/* For people, each stack once. A receiver waits in one place or, if it found the channel locked,
- * in another. */
+/* As text, each stack once. A receiver waits in one place or, if it found the channel
+ * locked, in another. */
 GO_TEST(stacks_with_their_numbers)
 {
 	goro_chan *c = goro_chan_make(0, 0);
@@ -281,7 +284,7 @@ static void burns(void)
 		__asm__ volatile("");
 }
 
-/* Until nobody else does; disposition is that of the answer. */
+/* Repeats the request until no other client has a profile under way. */
 static void asks_until_answered(const char *request, const char *disposition, goro_chan *done)
 {
 	char head[4096] = "";
@@ -298,7 +301,7 @@ static void asks_until_answered(const char *request, const char *disposition, go
 	goro_chan_send(done, NULL);
 }
 
-/* Only one at a time, as Go says it. */
+/* Only one at a time; the refusal is worded as Go's. */
 GO_TEST(a_cpu_profile)
 {
 	goro_chan *done = goro_chan_make(0, 0);
@@ -331,13 +334,13 @@ GO_TEST(a_trace)
 	goro_chan_recv(done, NULL);
 }
 
-/* The client has gone: so does the profile, and the next can have it. */
+/* The client hangs up: the profile ends, and the next client gets one. */
 GO_TEST(a_profile_that_nobody_waits_for)
 {
 	int status;
 
 	serve();
-	do {		/* either may come first */
+	do {		/* either request may come first */
 		int fd = connect_to();
 
 		goro_write_full(fd, "GET /debug/pprof/profile?seconds=1000" END,
@@ -356,7 +359,7 @@ static void starts_and_ends(void)
 		goro_gosched();
 }
 
-/* The same of a trace. What there is of it comes at once, and its end is told. */
+/* The same of a trace. The client gets it while it is made, and sees its end. */
 GO_TEST(a_trace_is_sent_while_it_is_made)
 {
 	const char *request = "GET /debug/pprof/trace?seconds=1000" END;
@@ -368,7 +371,7 @@ GO_TEST(a_trace_is_sent_while_it_is_made)
 	fd = connect_to();
 	goro_write_full(fd, request, strlen(request));
 	goro_set_deadline(fd, goro_now() + seconds(10), GORO_FOREVER);
-	CHECK(goro_read(fd, part, sizeof part - 1) > 0);	/* the head, and .. */
+	CHECK(goro_read(fd, part, sizeof part - 1) > 0);	/* the head */
 	for (size_t n = 0; n < sizeof part;) {
 		ssize_t r = goro_read(fd, part, sizeof part);
 
@@ -379,12 +382,12 @@ GO_TEST(a_trace_is_sent_while_it_is_made)
 	store_relaxed(&stop, 1);
 	AWAIT(status_of(get("/debug/pprof/trace?seconds=0.1")) == 200);
 	CHECK(whole_body());
-	/* Without chunks for those who do not know them. */
+	/* A client of HTTP/1.0 gets no chunks. */
 	AWAIT(status_of(ask("GET /debug/pprof/trace?seconds=0.1 HTTP/1.0\r\n\r\n")) == 200);
 	CHECK(memcmp(body_of(answer), "go 1.", 5) == 0);
 }
 
-/* The program ends the trace, or it fails: the client is told at once. */
+/* The program ends the trace, or it fails: the client sees that at once. */
 GO_TEST(a_trace_that_the_program_stops_is_over)
 {
 	const char *request = "GET /debug/pprof/trace?seconds=1000" END;
@@ -410,7 +413,7 @@ GO_TEST(hours_of_profiling_are_refused)
 	CHECK_EQ(status_of(ask("HEAD /debug/pprof/profile?seconds=3600" END)), 200);
 }
 
-/* For pprof: what it makes of them is tested by debug_pprof_test.sh. */
+/* Files for pprof; debug_pprof_test.sh tests that pprof reads them. */
 GO_TEST(profiles_are_compressed_files)
 {
 	static const char *const name[] = { "goroutine", "block", "mutex", "threadcreate",
@@ -510,7 +513,7 @@ GO_TEST(a_long_head_is_refused)
 	CHECK_EQ(status_of(send_raw(request, sizeof request)), 431);
 }
 
-/* The status of a page asked for with these lines in the head. */
+/* The status of the answer to a request with these lines in its head. */
 static int status_with(const char *target, const char *lines)
 {
 	char request[1024];
@@ -601,7 +604,7 @@ GO_TEST(other_web_pages_are_refused)
 		if (status_with(asked[i].target, lines) != asked[i].status)
 			FAIL("%s %s: %.40s", asked[i].target, lines, answer);
 	}
-	/* Nor where names are not looked at. */
+	/* A server that is not local takes any name, and refuses other origins. */
 	CHECK_EQ(debug_http_serve("0.0.0.0:0", &other), 0);
 	port = other;
 	CHECK_EQ(status_with("/debug/stats.json", "Host: me.example\r\n"), 200);
@@ -657,10 +660,10 @@ GO_TEST(too_many_connections)
 		fd[i] = connect_to();
 		goro_write_full(fd[i], "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 43);
 		CHECK_EQ(goro_read(fd[i], &byte, 1), 1);	/* it is being served */
-		if (i >= 31)		/* they are scarce: it has been hung up on */
+		if (i >= 31)		/* connections are scarce: the server has hung up */
 			break;
 	}
-	/* Those who say nothing take the rest. */
+	/* Clients that send no whole request take the rest. */
 	for (int i = 32; i < N; i++) {
 		fd[i] = connect_to();
 		goro_write_full(fd[i], "GET", 3);
@@ -680,7 +683,7 @@ static int count_descriptors(void)
 	return n;
 }
 
-/* In another process, whose descriptors are its own. */
+/* In another process, which has descriptors of its own. */
 static void connect_silently(int n, int told)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -708,7 +711,7 @@ GO_TEST(silent_connections_leave_the_program_its_descriptors)
 
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 256, 256 });
 	serve();
-	goro_close(connect_to());	/* all of the server's and the poller's are there */
+	goro_close(connect_to());	/* makes the server's and the poller's descriptors */
 	CHECK_EQ(pipe(told), 0);
 	before = count_descriptors();
 	child = fork();
@@ -840,7 +843,7 @@ static int bind_there(int type)
 	return fd;
 }
 
-/* What a process that has ended has left is no hindrance. */
+/* The server removes the socket that a process has left. */
 GO_TEST(a_socket_that_was_left_is_replaced)
 {
 	static const int type[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
@@ -896,7 +899,7 @@ static void starts_to_serve(int *winners, goro_waitgroup *begin, goro_waitgroup 
 	goro_waitgroup_done(wg);
 }
 
-/* All find the same one. */
+/* All servers find the same socket. */
 GO_TEST(a_left_socket_is_replaced_by_one_server)
 {
 	make_place();
@@ -917,7 +920,7 @@ GO_TEST(a_left_socket_is_replaced_by_one_server)
 	}
 }
 
-/* Only this machine: another address of it does not answer. */
+/* Bound to 127.0.0.1 alone: another address of this machine does not answer. */
 GO_TEST(without_a_host_it_is_on_the_loopback_interface)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET };
@@ -925,7 +928,7 @@ GO_TEST(without_a_host_it_is_on_the_loopback_interface)
 
 	serve();
 	sa.sin_port = htons((uint16_t)port);
-	inet_pton(AF_INET, "127.0.0.2", &sa.sin_addr);	/* bound to 127.0.0.1 itself */
+	inet_pton(AF_INET, "127.0.0.2", &sa.sin_addr);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	other = connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0;
 	close(fd);
@@ -971,7 +974,7 @@ static void make_private(void)
 	snprintf(private_address, sizeof private_address, "unix:%s", private_name);
 }
 
-/* All asleep: with somebody who can look at it that is no reason to end. */
+/* All goroutines wait, but a client can look at them: that is no deadlock. */
 SEEN static void all_asleep(void)
 {
 	goro_debug_serve(private_address);
@@ -1044,3 +1047,128 @@ TEST(the_environment_asks_for_it)
 	run(does_nothing);
 	CHECK_EQ(o.status, 0);
 }
+
+/* --------------------------------------- programs that close all descriptors */
+
+static int next_number(void)
+{
+	int fd = dup(1);
+
+	close(fd);
+	return fd;
+}
+
+/* A thread of the runtime has the next number for a moment, until it has moved a descriptor out
+ * of the way (own_fd_take) or has read a file in /proc. The lowest of several is the program's. */
+static int lowest_number(void)
+{
+	int lowest = next_number();
+
+	for (int i = 0; i < 10; i++) {
+		int fd = next_number();
+
+		lowest = fd < lowest ? fd : lowest;
+		goro_sleep(GORO_MILLISECOND);
+	}
+	return lowest;
+}
+
+/* To wait for, since a thread of the runtime may have the number for a moment. */
+static bool next_number_is(int wanted)
+{
+	return next_number() == wanted;
+}
+
+static int connect_as(int wanted)
+{
+	int fd;
+
+	while ((fd = connect_to()) != wanted) {
+		CHECK(fd > wanted);
+		goro_close(fd);
+		AWAIT(next_number_is(wanted));
+	}
+	return fd;
+}
+
+GO_TEST(its_sockets_leave_the_low_numbers_to_the_program)
+{
+	int before, fd;
+
+	if (own_fd_near)	/* TSan has a thread before main */
+		SKIP("connections have low numbers where the program had threads before");
+	before = lowest_number();
+	serve();
+	AWAIT(next_number_is(before));
+	fd = connect_as(before);
+	CHECK(goro_write_full(fd, "GET /debug/stats.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 51) > 0);
+	CHECK(goro_read(fd, answer, sizeof answer) > 0);
+	AWAIT(next_number_is(before + 1));	/* the connection is kept */
+	goro_close(fd);
+}
+
+/* Not by libc's close: that a program closes what another thread writes to is the
+ * program's mistake, which ThreadSanitizer would report. */
+static void close_all(void)
+{
+	for (int fd = 3; fd < 2048; fd++)
+		syscall(SYS_close, fd);
+}
+
+/* Opens descriptors up to the limit, with the numbers of all that were closed, less 32. */
+static int open_all(int *mine, int max)
+{
+	int n = 0;
+
+	while (n < max && (mine[n] = memfd_create("mine", MFD_CLOEXEC)) >= 0)
+		n++;
+	CHECK(n > 32);
+	for (int i = 0; i < 32; i++)
+		close(mine[--n]);
+	return n;
+}
+
+static void check_untouched(const int *mine, int n)
+{
+	struct stat st;
+
+	for (int i = 0; i < n; i++) {
+		CHECK_EQ(fstat(mine[i], &st), 0);
+		CHECK_EQ(st.st_size, 0);
+		CHECK_EQ(lseek(mine[i], 0, SEEK_CUR), 0);
+	}
+}
+
+/* Sends a request and does not read the answer. */
+static void ask_for(const char *path)
+{
+	char request[200];
+	int fd = connect_to();
+	int n = snprintf(request, sizeof request, "GET %s" END, path);
+
+	goro_write_full(fd, request, (size_t)n);
+}
+
+static void closes_all_while(const char *path)
+{
+	static int mine[1100];
+	int n;
+
+	serve();
+	CHECK_EQ(status_of(get("/debug/stats.json")), 200);
+	ask_for(path);
+	goro_sleep(100 * GORO_MILLISECOND);
+	close_all();
+	n = open_all(mine, 1100);
+	for (int i = 0; i < 20; i++)
+		goro_sleep(100 * GORO_MILLISECOND);
+	check_untouched(mine, n);
+	for (int i = 0; i < n; i++)
+		close(mine[i]);
+	while (status_of(get("/debug/stats.json")) != 200)
+		goro_sleep(100 * GORO_MILLISECOND);
+}
+
+GO_TEST(it_goes_on_where_all_descriptors_are_closed) { closes_all_while("/debug/"); }
+GO_TEST(a_profile_is_not_written_to_what_is_opened_next) { closes_all_while("/debug/pprof/profile?seconds=1"); }
+GO_TEST(a_trace_is_not_sent_to_what_is_opened_next) { closes_all_while("/debug/pprof/trace?seconds=1"); }

@@ -1,5 +1,5 @@
 /*
- * closed_fds_test.c - programs that close all descriptors, those of the runtime too, and go on.
+ * closed_fds_test.c - programs that close all descriptors, the runtime's too, and go on.
  */
 /* test: procs */
 #include <errno.h>
@@ -10,19 +10,23 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "runtime.h"
+#include "io/fd.h"
+#include "sched/runtime.h"
 #include "test.h"
 
-/* Past all that there are; close_range would be one step. */
+/* Past all descriptors; close_range would be one step. Not by libc's close: that a program
+ * closes what another thread uses is the program's mistake, which ThreadSanitizer would
+ * report. */
 static void close_all_from(int first)
 {
 	for (int fd = first; fd < 2048; fd++)
-		close(fd);
+		syscall(SYS_close, fd);
 }
 
 /* ------------------------------------------------------------------- traffic */
@@ -70,7 +74,7 @@ static void *plain_sender(void *c)
 	return NULL;
 }
 
-/* Everything that wakes somebody. */
+/* Every way in which goroutines are woken. */
 static void live(void)
 {
 	goro_chan *c = goro_chan_of(int, 0);
@@ -131,7 +135,7 @@ GO_TEST(they_go_on_while_the_runtimes_are_closed)
 enum { FILES = 60 };
 static int mine[FILES];
 
-/* Of all kinds that the runtime has, and plain files. */
+/* Opens descriptors of all kinds that the runtime has, and plain files. */
 static void open_mine(void)
 {
 	for (int i = 0; i < FILES; i++) {
@@ -186,7 +190,7 @@ GO_TEST(those_who_wait_for_what_stays_open_are_woken)
 
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
 	go(wait_to_read, fd[0], &result);
-	AWAIT(anybody_waits_for_io());
+	AWAIT(fd_is_awaited());
 	close_all_from(fd[1] + 1);
 	a_moment();
 	CHECK_EQ(load_seqcst(&result), WAITS);
@@ -200,12 +204,12 @@ GO_TEST(those_who_wait_for_what_is_closed_are_told)
 
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
 	go(wait_to_read, fd[0], &result);
-	AWAIT(anybody_waits_for_io());
+	AWAIT(fd_is_awaited());
 	close_all_from(3);
 	while (memfd_create("next", MFD_CLOEXEC) < fd[1])
-		;		/* one has the number, and cannot be waited for */
+		;		/* a file has the number, and cannot be waited for */
 	while (load_seqcst(&result) == WAITS)
-		talk(1);	/* whoever waits next finds the poller lost */
+		talk(1);	/* the next waiter finds the poller lost */
 	CHECK_EQ(load_seqcst(&result), -EBADF);
 }
 

@@ -1,14 +1,14 @@
 /*
- * denied_test.c - programs run where system calls that newer kernels have, or that containers
- * and emulators deny, are not to be had: missing (ENOSYS) or denied (EPERM), from the start or
- * from the middle of the run on.
+ * denied_test.c - programs run without the system calls that only newer kernels have, or
+ * that containers and emulators deny: missing (ENOSYS) or denied (EPERM), from the start
+ * or from the middle of the run on.
  */
 #include <goro.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "syscall_filter.h"
 #include "temporary.h"
@@ -30,11 +30,8 @@ static const struct call {
 	{ "io_uring_enter", 426 },
 	{ "preadv2", SYS_preadv2 },
 	{ "pwritev2", SYS_pwritev2 },
-	{ "timerfd_create", SYS_timerfd_create },
-	{ "timerfd_settime", SYS_timerfd_settime },
 	{ "sched_getattr", SYS_sched_getattr },
 	{ "sched_setattr", SYS_sched_setattr },
-	{ "sched_setaffinity", SYS_sched_setaffinity },
 	{ "rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo },
 	{ "process_vm_readv", SYS_process_vm_readv },
 	{ "mincore", SYS_mincore },
@@ -109,7 +106,7 @@ static void hog(bool *over, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* As many as there are Ps: they have to be preempted. */
+/* One hog for each P, which must be preempted. */
 static void beside_hogs(void)
 {
 	goro_waitgroup wg = { 0 };
@@ -140,8 +137,8 @@ static void many(void)
 	goro_waitgroup_wait(&wg);
 }
 
-/* A program that waits for a descriptor and a timer uses no CPU, but for a thread or two that
- * it starts. */
+/* A program that waits for a descriptor and a timer uses no CPU, but for a thread or two
+ * that it starts. */
 static void idle(void)
 {
 	struct timespec before, after;

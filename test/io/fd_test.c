@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include "linger.h"
+#include "sched/linger.h"
 #include "net.h"
 
 /* ------------------------------------------------------------------ close */
@@ -18,6 +18,45 @@ static void read_canceled(int fd, goro_waitgroup *wg)
 
 	CHECK_EQ(goro_read(fd, &c, 1), -ECANCELED);
 	goro_waitgroup_done(wg);
+}
+
+static void read_and_say(int fd, goro_chan *woken, int i)
+{
+	char c;
+
+	CHECK_EQ(goro_read(fd, &c, 1), -ECANCELED);
+	goro_chan_send(woken, &i);
+}
+
+/* On one P; unless one is preempted. */
+static bool close_wakes_in_order(void)
+{
+	enum { N = 10 };
+	goro_chan *woken = goro_chan_of(int, N);
+	bool in_order = true;
+	size_t before;
+	int fd[2];
+
+	net_pair(fd);
+	before = net_waiting();
+	for (size_t i = 0; i < N; i++) {
+		go(read_and_say, fd[0], woken, (int)i);
+		AWAIT(net_waiting() == before + i + 1);
+	}
+	net_close(fd);
+	for (int i = 0, who; i < N; i++) {
+		goro_chan_recv(woken, &who);
+		in_order = in_order && who == i;
+	}
+	goro_chan_unref(woken);
+	return in_order;
+}
+
+GO_TEST(close_wakes_the_longest_waiter_first)
+{
+	goro_gomaxprocs(1);
+	for (int tries = 10; !close_wakes_in_order();)
+		CHECK(--tries > 0);
 }
 
 static void poll_canceled(int fd, goro_waitgroup *wg)
@@ -110,8 +149,8 @@ GO_TEST(close_wakes_who_reads_a_terminal)
 	CHECK_EQ(goro_close(master), 0);
 }
 
-/* The descriptor under a number that nobody gets by chance: the runtime opens some of
- * its own now and then. */
+/* Moves the descriptor to a number that the runtime does not get by chance: it opens some
+ * of its own now and then. */
 static int move_to(int fd, int number)
 {
 	CHECK_EQ(dup2(fd, number), number);
@@ -119,7 +158,7 @@ static int move_to(int fd, int number)
 	return number;
 }
 
-/* Two close at once: one of them does. */
+/* Two goroutines close at once: one of them does. */
 static int closed, refused;
 
 static void close_once(int fd, goro_waitgroup *wg)
@@ -149,8 +188,8 @@ GO_TEST(one_of_many_closes)
 	}
 }
 
-/* Go's TestClosedPipeRaceRead and Write, and for sockets: a close while others are on
- * their way into the call, in it, or on their way out. */
+/* Go's TestClosedPipeRaceRead and Write, and for sockets: a close while users enter the
+ * call, are in it, or leave it. */
 static void use_until_closed(int fd, bool writes, goro_waitgroup *wg)
 {
 	static char buf[4096];
@@ -240,7 +279,7 @@ GO_TEST(who_was_in_a_call_never_gets_the_next_file)
 		if (i % 5 == 0)
 			goro_sleep(10 * GORO_MICROSECOND);
 		CHECK_EQ(goro_close(fd[0]), 0);
-		/* Where pipes do not know RWF_NOWAIT a reader in a call may be the one that closes it. */
+		/* Where pipes do not know RWF_NOWAIT a reader in a call may close it. */
 		AWAIT(fcntl(fd[0], F_GETFD) < 0);
 		CHECK_EQ(goro_close(fd[1]), 0);
 	}
@@ -299,10 +338,25 @@ static void pair_at(int number, int fd[2])
 	fd[0] = move_to(fd[0], number);
 }
 
-/* The old file lives on under another number and goes on to have events. */
+static uint64_t wakeups(void)
+{
+	struct goro_stats now;
+
+	goro_stats_read(&now);
+	return now.netpoll_wakeups;
+}
+
+static void write_to_old(int fd)
+{
+	NET_AWAIT_WAITER();
+	CHECK_EQ(write(fd, "old", 3), 3);
+}
+
+/* The old file stays open under another number and goes on to have events. */
 GO_TEST(events_of_a_file_that_lost_its_number)
 {
 	int fd[2], other, next[2];
+	uint64_t before;
 	char c;
 
 	pair_at(500, fd);
@@ -315,15 +369,19 @@ GO_TEST(events_of_a_file_that_lost_its_number)
 	go(write_later, next[1]);
 	CHECK_EQ(goro_read(next[0], &c, 1), 1);
 	CHECK_EQ(c, 'x');
-	CHECK_EQ(write(fd[1], "old", 3), 3);
-	CHECK_EQ(goro_set_deadline(next[0], goro_now() + 5 * GORO_MILLISECOND, GORO_FOREVER), 0);
-	CHECK_EQ(goro_read(next[0], &c, 1), -ETIMEDOUT);
+	before = wakeups();
+	for (int i = 0; i < 5; i++) {
+		go(write_to_old, fd[1]);
+		CHECK_EQ(goro_set_deadline(next[0], goro_now() + 5 * GORO_MILLISECOND, GORO_FOREVER), 0);
+		CHECK_EQ(goro_read(next[0], &c, 1), -ETIMEDOUT);
+	}
+	CHECK_EQ(wakeups(), before);
 	close(other);
 	close(fd[1]);
 	net_close(next);
 }
 
-/* It is the new file's, although nobody has waited for that yet. */
+/* The deadline is the new file's, although no goroutine has waited for that yet. */
 GO_TEST(a_deadline_of_a_file_that_got_a_used_number)
 {
 	int fd[2], next[2];
@@ -340,7 +398,7 @@ GO_TEST(a_deadline_of_a_file_that_got_a_used_number)
 	net_close(next);
 }
 
-/* .. and the old one's is not. */
+/* The old file's deadline is not the new one's. */
 GO_TEST(a_deadline_goes_with_its_file)
 {
 	int fd[2], next[2];
@@ -385,7 +443,7 @@ static void read_badf(int fd, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* Who waits for a file that was closed under it is told when that is found out. */
+/* A waiter for a file that close(2) has closed gets an error when that is found out. */
 GO_TEST(plain_close_under_who_waits)
 {
 	goro_waitgroup wg = { 0 };
@@ -474,7 +532,7 @@ static void accept_one(int l, int *count, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* One edge may stand for many connections: nobody who waits is left out. */
+/* One edge may stand for many connections: every waiter gets one. */
 GO_TEST(many_accept_on_one_socket)
 {
 	for (int round = 0; round < 20; round++) {

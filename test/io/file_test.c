@@ -14,9 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "fd.h"
+#include "io/fd.h"
 #include "temporary.h"
 #include "test.h"
 

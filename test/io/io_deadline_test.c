@@ -19,7 +19,7 @@ static void check_time(int64_t start, int64_t ns)
 	CHECK(took < (ns > 0 ? ns : 0) + TOO_LATE);
 }
 
-/* For what is to time out at once: without having waited for anything. */
+/* Deadlines that end a call at once, without a wait. */
 static const int64_t past[] = { GORO_NOW, 1, -GORO_SECOND, INT64_MIN };
 static const int64_t spans[] = { 0, 1, GORO_MICROSECOND, 50 * GORO_MICROSECOND, GORO_MILLISECOND,
                                  5 * GORO_MILLISECOND, 50 * GORO_MILLISECOND };
@@ -98,7 +98,7 @@ GO_TEST(accept_times_out)
 	CHECK_EQ(goro_close(l), 0);
 }
 
-/* A queue that is full drops what comes, so that connecting takes for ever. */
+/* A full queue drops what comes, so that connecting takes for ever. */
 GO_TEST(connect_times_out)
 {
 	struct sockaddr_in a;
@@ -338,7 +338,7 @@ static void serve_floods(int l)
 		go(flood, fd);
 }
 
-/* Reads until the deadline, from one who never stops sending. */
+/* Reads until the deadline, from a writer that never stops. */
 GO_TEST(various_deadlines)
 {
 	static const int64_t timeouts[] = { 1, 10, 100, GORO_MICROSECOND, 10 * GORO_MICROSECOND,

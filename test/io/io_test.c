@@ -229,7 +229,7 @@ static void reset(int fd)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
-	goro_sleep(5 * GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
 	CHECK_EQ(goro_close(fd), 0);
 }
@@ -386,7 +386,7 @@ static int local_socket(const char *name, struct sockaddr_un *a, socklen_t *len)
 
 static void accept_late(int l, int n, goro_waitgroup *wg)
 {
-	goro_sleep(5 * GORO_MILLISECOND);
+	NET_AWAIT_WAITER();	/* a connect that finds the queue full */
 	for (int i = 0; i < n; i++) {
 		int fd = goro_accept(l, NULL, NULL);
 
@@ -452,7 +452,7 @@ GO_TEST(sockets_of_the_programs_own)
 	go(plain_client, &a);
 	fd = goro_accept(l, NULL, NULL);
 	CHECK(fd >= 0);
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(goro_write(fd, &c, 1), 1);
 	CHECK_EQ(goro_read(fd, &c, 1), 1);
 	CHECK_EQ(goro_read(fd, &c, 1), 0);
@@ -463,7 +463,7 @@ static void bump(int fd)
 {
 	uint64_t n = 3;
 
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(goro_write(fd, &n, sizeof n), sizeof n);
 }
 
@@ -482,7 +482,7 @@ GO_TEST(eventfd_wakes)
 
 static void type_line(int fd)
 {
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(goro_write(fd, "hello\n", 6), 6);
 }
 
@@ -516,7 +516,7 @@ static void fifo_writer(const char *name)
 	int fd = goro_open(name, O_WRONLY);
 
 	CHECK(fd >= 0);
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(goro_write(fd, big, sizeof big), sizeof big);
 	CHECK_EQ(goro_close(fd), 0);
 }
@@ -601,6 +601,25 @@ GO_TEST(wrong_calls)
 	net_close(fd);
 }
 
+/* Nothing is sent, and nothing is read behind what there is to send. */
+GO_TEST(writes_of_nothing)
+{
+	int fd[2];
+	char c;
+
+	net_pair(fd);
+	CHECK_EQ(goro_write(fd[0], "x", 0), 0);
+	CHECK_EQ(goro_write_full(fd[0], "x", 0), 0);
+	CHECK_EQ(goro_send(fd[0], "x", 0, 0), 0);
+	CHECK_EQ(goro_write(fd[0], NULL, 0), 0);
+	CHECK_EQ(goro_write(fd[0], "y", 1), 1);
+	CHECK_EQ(goro_read(fd[1], &c, 1), 1);
+	CHECK_EQ(c, 'y');
+	CHECK_EQ(goro_set_deadline(fd[1], goro_now() + 20 * GORO_MILLISECOND, GORO_FOREVER), 0);
+	CHECK_EQ(goro_read(fd[1], &c, 1), -ETIMEDOUT);
+	net_close(fd);
+}
+
 /* ---------------------------------------------------------------- SIGPIPE */
 
 GO_TEST(no_signal_from_a_broken_pipe)
@@ -647,7 +666,7 @@ TEST(a_signal_from_a_broken_stdout)
 
 static void poke(int fd)
 {
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	CHECK_EQ(goro_write(fd, "x", 1), 1);
 }
 
@@ -675,7 +694,7 @@ static void drain_some(int fd)
 {
 	static char buf[1 << 20];
 
-	goro_sleep(GORO_MILLISECOND);
+	NET_AWAIT_WAITER();
 	for (size_t got = 0; got < sizeof buf;) {
 		ssize_t n = goro_read(fd, buf, sizeof buf);
 
@@ -685,7 +704,7 @@ static void drain_some(int fd)
 	}
 }
 
-/* Both ways at once: whichever comes. */
+/* Polls for both ways at once: either ends the wait. */
 GO_TEST(poll_both_ways)
 {
 	static char big[8 << 20];
@@ -705,7 +724,7 @@ GO_TEST(poll_both_ways)
 
 /* ------------------------------------------------------- on an older kernel */
 
-/* The tests of this program that use what newer kernels have, without it. */
+/* Runs the tests that use features of newer kernels without these. */
 TEST_TIMEOUT(without_what_is_new, 120)
 {
 	static const char *const tests[] = {

@@ -1,7 +1,7 @@
 /*
  * net_test.c - dial and listen: networks, addresses, names, deadlines.
  *
- * Names are looked up by a getaddrinfo of the test's own, which knows the hosts and the services
+ * Names are looked up by a getaddrinfo of the test's own. It knows the hosts and services
  * in the tables below, and is slow or fails as they say.
  */
 /* test: procs */
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 
@@ -466,7 +466,7 @@ GO_TEST(names_and_services)
 	CHECK_EQ(family_of(l), AF_INET);
 	dial_and_check("tcp", at("one.test", l), l);
 	goro_close(l);
-	/* Known without asking anybody. */
+	/* Known without a lookup. */
 	store_relaxed(&lookups, 0);
 	CHECK(goro_dial("tcp", "127.0.0.2:submissions", goro_now() + seconds(20)) == -ECONNREFUSED);
 	CHECK_EQ(load_relaxed(&lookups), 0);
@@ -533,7 +533,7 @@ GO_TEST(the_other_kind_is_tried_too)
 {
 	int l = goro_listen("tcp4", "127.0.0.1:0");
 
-	dial_and_check("tcp", at("both.test", l), l);	/* nobody at ::1 */
+	dial_and_check("tcp", at("both.test", l), l);	/* no listener at ::1 */
 	dial_and_check("tcp", at("v4-first.test", l), l);
 	goro_close(l);
 	CHECK_EQ(goro_dial("tcp", at("both.test", l = goro_listen("udp", ":0")), GORO_FOREVER),
@@ -568,7 +568,7 @@ GO_TEST(a_slow_first_kind_is_overtaken)
 	if (!have_ipv6())
 		SKIP("no IPv6 here");
 	hole = full_listener();
-	/* The same port on ::1, where somebody answers. */
+	/* The same port on ::1, with a listener. */
 	l = goro_listen("tcp6", at("[::1]", hole));
 	if (l < 0)
 		SKIP("the port is taken");
@@ -631,7 +631,8 @@ GO_TEST(a_lookup_is_left_at_the_deadline)
 
 	CHECK_EQ(goro_dial("tcp", "stuck.test:80", start + 50 * GORO_MILLISECOND), -ETIMEDOUT);
 	CHECK(goro_now() - start < seconds(10));
-	AWAIT(load_seqcst(&lookups_at_once) == 1);	/* it goes on, or has yet to begin */
+	AWAIT(load_seqcst(&lookups_at_once) == 1);	/* one goes on, or has yet to
+							 * begin */
 	store_relaxed(&unstick, true);
 	AWAIT(load_seqcst(&lookups_at_once) == 0);
 }

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "deadlock.h"
 #include "child.h"
@@ -36,7 +36,7 @@ static void done(goro_chan *c)
 	goro_chan_unref(c);
 }
 
-/* What arrives for nobody in particular is given the time to do so. */
+/* Time for a process-wide signal to arrive. */
 static void settle(void)
 {
 	goro_sleep(20 * GORO_MILLISECOND);
@@ -147,7 +147,7 @@ GO_TEST(a_full_channel_misses_what_comes)
 	CHECK(room >= 64);
 	for (size_t i = 0; i < room + 10; i++) {
 		raise_process(SIGRTMIN);
-		CHECK_EQ(next(d), SIGRTMIN);	/* nobody hangs on the full one */
+		CHECK_EQ(next(d), SIGRTMIN);	/* the full channel delays none */
 	}
 	for (size_t i = 0; i < room; i++)
 		CHECK_EQ(next(c), SIGRTMIN);
@@ -268,7 +268,7 @@ static void send_many(goro_chan *c, int n)
 		goro_gosched();
 	}
 	goro_signal_stop(c);
-	goro_chan_close(c);	/* panics nobody: nothing is sent any more */
+	goro_chan_close(c);	/* panics in no goroutine: nothing is sent any more */
 }
 
 /* Go's TestStress. */
@@ -447,6 +447,8 @@ TEST_TIMEOUT(a_signal_during_a_stop_is_not_lost, 120)
 {
 	int delivered = 0, died = 0;
 
+	if (test_emulated())
+		SKIP("a child of a process with threads may hang in the emulator's own locks");
 	for (int i = 0; i < SCALED(100); i++) {
 		run(interrupt_during_stop);
 		if (o.signal == SIGINT)

@@ -1,6 +1,6 @@
 /*
- * uring_test.c - files: as it comes, by io_uring alone, and with it switched off. What the page cache has
- * is thrown out first, where a test is to go to the disk.
+ * uring_test.c - files: as it comes, by io_uring alone, and without it. A test that is to
+ * go to the disk first drops the page cache.
  */
 /* test: procs */
 #include <fcntl.h>
@@ -10,15 +10,16 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "deadlock.h"
-#include "debug.h"
+#include "base/debug.h"
 #include "in_runtime.h"
 #include "syscall_filter.h"
 #include "temporary.h"
 #include "test.h"
-#include "uring.h"
+#include "io/file.h"
+#include "io/uring.h"
 
 #define BLOCK 4096
 
@@ -158,7 +159,7 @@ static void errors(void)
 	CHECK_EQ(goro_pread(-1, &byte, 1, 0), -EBADF);
 }
 
-/* Files that are none on any disk. */
+/* Files that lie on no disk. */
 static void pseudo_files(void)
 {
 	char buf[256];
@@ -304,8 +305,8 @@ static void many_writers(void)
 
 static bool closing;
 
-/* Who reads gets all of it or is told that it was closed. (Who begins to read when it
- * is closed may meet any other file.) */
+/* A reader gets whole blocks until the file is closed. (A read that begins then may meet
+ * any other file.) */
 static void read_until_closed(int fd, goro_waitgroup *wg)
 {
 	uint64_t block[BLOCK / 8];
@@ -434,7 +435,18 @@ GO_TEST(a_lack_of_descriptors_passes)
 	goro_close(fd);
 }
 
-/* The kernel's thread is no reason to think that somebody is left. */
+/* There are places for a few blocking calls. The ring is for more than these. */
+GO_TEST(calls_one_after_the_other_never_need_the_ring)
+{
+	int fd = temporary();
+
+	for (int i = 0; i < 100; i++)
+		CHECK_EQ(goro_fsync(fd), 0);
+	CHECK_EQ(uring_threads(), 0);
+	goro_close(fd);
+}
+
+/* The kernel's thread does not count as one that could wake a goroutine. */
 static int deadlock_after_reading(int argc, char **argv)
 {
 	char byte;
@@ -464,8 +476,8 @@ static ssize_t ring_read(int fd, char *buf, int64_t deadline)
 {
 	struct iovec iov = { buf, 1 };
 
-	return uring_run(&(struct uring_op){ .what = URING_READ, .fd = fd, .iov = &iov, .iov_n = 1,
-	                                     .off = -1, .deadline = deadline });
+	return uring_run(&(struct file_op){ .what = FILE_READ, .fd = fd, .iov = &iov, .iov_n = 1,
+	                                    .off = -1, .deadline = deadline });
 }
 
 static int done_n;
@@ -539,7 +551,7 @@ GO_TEST(a_cancellation_ends_all_on_the_descriptor)
 	}
 }
 
-/* No system call of anybody's is disturbed by completions. */
+/* Completions disturb no system call of any thread. */
 static void read_pipe_for_ever(int fd)
 {
 	char c;
@@ -580,14 +592,15 @@ GO_TEST(completions_interrupt_no_system_call)
 	close(fd[1]);
 }
 
-/* ------------------------------------------------- a kernel's thread that cannot be woken */
+/* ------------------------------------------------ a kernel's thread that cannot be
+ * woken */
 
 static void let_ring_sleep(void)
 {
-	goro_sleep(10 * GORO_MILLISECOND);	/* several times URING_IDLE_MS: it sleeps, most likely */
+	goro_sleep(10 * GORO_MILLISECOND);	/* it sleeps, most likely */
 }
 
-/* Until it has to be woken, which is denied. */
+/* Reads until the kernel's thread has to be woken, which is denied. */
 static void read_until_denied(int fd)
 {
 	ssize_t r;
@@ -600,7 +613,7 @@ static void read_until_denied(int fd)
 	CHECK_EQ(r, -ENOSYS);
 }
 
-/* What the kernel has taken goes on; what it has not is for another way. */
+/* What the kernel has taken goes on; the rest is done in another way. */
 static void what_is_queued_comes_back(int error)
 {
 	enum { N = 20 };
@@ -631,7 +644,7 @@ TEST(what_is_queued_comes_back_if_the_ring_is_denied) { in_runtime(denied, ""); 
 TEST(what_is_queued_comes_back_if_the_ring_is_gone) { in_runtime(missing, ""); }
 TEST(what_is_queued_comes_back_if_the_ring_stays_busy) { in_runtime(busy_for_good, ""); }
 
-/* At once, while many read: nothing is lost and nothing comes twice. */
+/* The same at once, while many read: nothing is lost and nothing comes twice. */
 static void forbid_among_readers(void)
 {
 	enum { N = 64 };
@@ -684,7 +697,7 @@ TEST(deadlocks_are_found_beside_a_ring_that_was_denied)
 	check_deadlock(deadlock_after_denial, &o);
 }
 
-/* The next calls that wake it have this answer, so many of them. */
+/* The next wakes_refused calls that wake the kernel's thread get this error. */
 static int wake_error, wakes_refused;
 
 static void refuse_wakes(const struct seccomp_notif *n, struct seccomp_notif_resp *r)

@@ -7,11 +7,11 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "backtrace.h"
-#include "os.h"
-#include "runtime.h"
+#include "observe/backtrace.h"
+#include "base/os.h"
+#include "sched/runtime.h"
 #include "tail_call.h"
 #include "test.h"
 
@@ -19,10 +19,10 @@ static int counter;
 static bool stop;
 static int dump_line, park_line, start_line;
 
-/* (Several may dump at once, all from the same line.) */
+/* Several goroutines may dump at once, all from the same line. */
 #define DUMP(f) (store_relaxed(&dump_line, __LINE__), goro_dump(f))
 
-/* All of it, as a string. */
+/* The whole dump, as a string. */
 SEEN static char *dump(void)
 {
 	char *text;
@@ -52,8 +52,8 @@ static int times(const char *text, const char *needle)
 	return n;
 }
 
-/* The part about the first goroutine with this in it, from its header to the
- * empty line. */
+/* The part about the first goroutine with this in it, from its header to the empty
+ * line. */
 static char *section(const char *text, const char *needle)
 {
 	const char *at = strstr(text, needle), *end;
@@ -74,7 +74,7 @@ SEEN static void park_here(goro_chan *c)
 	NO_TAIL_CALL();
 }
 
-/* Parked, not only on its way: seen by its state in a dump. */
+/* A dump in which n goroutines have this header, which shows that they are parked. */
 static char *dump_when_parked(const char *header, int n)
 {
 	char *text = dump();
@@ -174,13 +174,13 @@ SEEN static void never_run(void)
 	fetch_add_seqcst(&counter, 1);
 }
 
-/* Go shows the function it will run, and so should we. */
+/* As in Go, a dump shows the function that the goroutine will run. */
 GO_TEST(a_goroutine_that_has_not_run_yet_is_shown)
 {
 	char *text, *s;
 
 	goro_gomaxprocs(1);
-	do {			/* until the calls of ours have not given way */
+	do {			/* until dump has not yielded to it */
 		go(never_run);
 		text = dump();
 	} while (!strstr(text, " [runnable]:\n"));
@@ -213,8 +213,9 @@ GO_TEST(one_that_runs_on_another_thread_shows_where)
 	store_relaxed(&stop, true);
 }
 
-/* A thread that is in the signal handler, awake and about to stop there, as it is asked where it
- * is: it stops, and the signal with the question waits until it goes on. */
+/* A thread is asked for its backtrace while it is in the signal handler, awake and about
+ * to stop there. It stops, and the signal with the request waits until the thread goes
+ * on. */
 static void *stop_when_asked(void *arg)
 {
 	struct m *mp = arg;
@@ -228,7 +229,7 @@ static void *stop_when_asked(void *arg)
 	getcontext(&here);
 #endif
 	store_release(&mp->tid, os_tid());
-	SPIN_UNTIL(load_acquire(&mp->backtrace_for));
+	SPIN_UNTIL(load_acquire(&mp->backtrace.wanted));
 	store_release(&mp->stopped_at, &here);
 	SPIN_UNTIL(load_relaxed(&stop));
 	return NULL;
@@ -246,9 +247,75 @@ TEST(one_that_stops_as_it_is_asked_shows_where)
 	CHECK(backtrace_thread(&bt, &m, NULL));
 	CHECK(bt.n >= 1);
 	CHECK_EQ(bt.from, FRAMES_USER);
-	CHECK(!load_relaxed(&m.backtrace_for));
+	CHECK(!load_relaxed(&m.backtrace.wanted));
 	store_relaxed(&stop, true);
 	pthread_join(t, NULL);
+}
+
+/* A thread is asked for its goroutine's backtrace as the goroutine leaves it, and answers
+ * from the scheduler's stack: before gp->mp is cleared, or after. */
+struct leaving {
+	struct m m;
+	struct g g;
+	bool tells_first;
+};
+
+static void *leave_when_asked(void *arg)
+{
+	struct leaving *l = arg;
+	ucontext_t here;
+
+#ifdef __GLIBC__
+	getcontext(&here);
+#endif
+	l->m.thread_stack.lo = (char *)((uintptr_t)&here - 4096);
+	l->m.thread_stack.hi = (char *)((uintptr_t)&here + sizeof here + 4096);
+	l->m.state = M_RUNTIME;
+	store_release(&l->m.tid, os_tid());
+	SPIN_UNTIL(load_acquire(&l->m.backtrace.wanted));
+	if (l->tells_first)
+		store_release(&l->g.mp, NULL);
+	backtrace_on_signal(&l->m, &here);
+	CHECK_EQ(load_relaxed(&l->m.backtrace.done), 1);
+	SPIN_UNTIL(load_relaxed(&stop));
+	return NULL;
+}
+
+/* A goroutine that has not begun is shown where its function begins. */
+static void check_leaving(bool tells_first)
+{
+	static struct leaving l;
+	struct backtrace bt;
+	sigset_t set, before;
+	pthread_t t;
+
+	GLIBC_ONLY("musl has no getcontext");
+	l.tells_first = tells_first;
+	l.m.curg = &l.g;
+	l.g.mp = &l.m;
+	l.g.fn = never_run;
+	l.g.context.pc = (void *)context_entry;
+	sigemptyset(&set);
+	sigaddset(&set, SIG_PREEMPT);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	CHECK_EQ(pthread_create(&t, NULL, leave_when_asked, &l), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	SPIN_UNTIL(load_acquire(&l.m.tid));
+	backtrace_any(&bt, &l.g);
+	CHECK_EQ(bt.n, 1);
+	CHECK_EQ(bt.pc[0], (uintptr_t)never_run);
+	store_relaxed(&stop, true);
+	pthread_join(t, NULL);
+}
+
+TEST(one_that_leaves_its_thread_as_that_is_asked_shows_where_it_waits)
+{
+	check_leaving(true);
+}
+
+TEST(one_that_is_about_to_leave_its_thread_shows_where_it_waits)
+{
+	check_leaving(false);
 }
 
 SEEN static void sleep_in_kernel(int fd)
@@ -285,7 +352,7 @@ GO_TEST(one_that_sleeps_in_the_kernel_shows_where_and_sleeps_on)
 	go(sleep_in_kernel, fd[0]);
 	go(sleep_in_nanosleep);
 	SPIN_UNTIL(load_seqcst(&counter) == 2);
-	usleep(20000);		/* for them to be inside; if not they are shown all the same */
+	usleep(20000);		/* lets them enter the call; they are shown in any case */
 	s = dump();
 	CHECK_CONTAINS(s, "\nsleep_in_kernel(...)\n\t");
 	CHECK_CONTAINS(s, "\nsleep_in_nanosleep(...)\n\t");
@@ -302,7 +369,7 @@ GO_TEST(thousands_of_goroutines_are_all_shown)
 	for (int i = 0; i < n; i++)
 		go(park_here, c);
 	AWAIT(load_seqcst(&counter) == n);
-	goro_gomaxprocs(1);	/* and so none is on its way any more */
+	goro_gomaxprocs(1);	/* stops the world: no goroutine is still about to park */
 	goro_gosched();
 	text = dump();
 	CHECK_EQ(times(text, "\ngoroutine ") + 1, n + 1);
@@ -398,7 +465,7 @@ static SEEN void does_once(void (*fn)(void *), int *over)
 	fetch_add_seqcst(&computing, -1);
 }
 
-/* What a goro_ function has called, and what that does, is the program's too. */
+/* What a goro_ function calls is the program's, and so are the frames inside it. */
 static void check_called(void (*caller)(void (*)(void *), int *), void (*fn)(void *), const char *want)
 {
 	int over = 0;
@@ -417,7 +484,7 @@ GO_TEST(what_the_runtime_has_called_is_shown)
 {
 	GLIBC_ONLY("musl's functions have no unwind tables");
 	if (TOOL_TSAN)
-		SKIP("who is inside the tool cannot be asked, and atomic loads are");
+		SKIP("a thread inside the tool does not answer, and atomic loads are inside");
 	check_called(tries, computes, "]:\ncomputes(...)\n\t");
 	check_called(does_once, computes, "]:\ncomputes(...)\n\t");
 	check_called(tries, sleeps_in_the_kernel, "\nsleeps_in_the_kernel(...)\n\t");
@@ -495,7 +562,7 @@ GO_TEST(dumps_at_once_under_load)
 	load_stop();
 }
 
-/* Its function is gone from the stack. */
+/* A tail call has taken the goroutine's function off its stack. */
 GO_TEST(a_goroutine_shows_its_function_after_a_tail_call)
 {
 	goro_chan *c = goro_chan_make(0, 0);
@@ -518,7 +585,7 @@ __attribute__((noinline)) static void follow_frame_pointers(goro_waitgroup *wg)
 	for (int frames = 0; fp; frames++) {
 		const uintptr_t *next = (const uintptr_t *)fp[0];
 
-		CHECK((const char *)fp >= gp->stack_lo && (const char *)fp < gp->stack_hi);
+		CHECK((const char *)fp >= gp->stack.lo && (const char *)fp < gp->stack.hi);
 		CHECK(!next || next > fp);
 		CHECK(frames < 8);
 		fp = next;
@@ -531,7 +598,7 @@ GO_TEST(frame_pointers_end_where_a_goroutine_begins)
 {
 	goro_waitgroup wg = { 0 };
 
-	for (int i = 0; i < 20; i++) {		/* on new stacks, and on ones used before */
+	for (int i = 0; i < 20; i++) {		/* on new and on used stacks */
 		goro_waitgroup_add(&wg, 5);
 		for (int k = 0; k < 5; k++)
 			go(follow_frame_pointers, &wg);

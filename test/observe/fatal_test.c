@@ -1,6 +1,6 @@
 /*
- * fatal_test.c - the ends of the process: what they print, in Go's words, and
- * what the parent sees.
+ * fatal_test.c - the ends of the process: what they print, in Go's words, and what the
+ * parent sees.
  */
 /* test: procs */
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "child.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 static void begins_with(const char *text)
@@ -197,7 +197,7 @@ static void check_overflow(void)
 	begins_with("runtime: goroutine stack exceeds ");
 	CHECK_CONTAINS(o.err, "-byte limit\n");
 	CHECK_CONTAINS(o.err, "\nfatal error: stack overflow\n\n");
-	if (!TOOL_TSAN)		/* whose function is called with every access */
+	if (!TOOL_TSAN)		/* TSan calls a function with every access */
 		CHECK_CONTAINS(o.err, " [running]:\nrecurse(...)\n\t");
 	CHECK(times("recurse(...)\n\t") > 10);
 }
@@ -392,11 +392,11 @@ static void on_urgent(int sig)
 	write_to_null();
 }
 
-/* Ours calls the program's, with all other signals blocked. */
+/* The runtime's handler calls the program's, with all other signals blocked. */
 static void fault_in_handler(void)
 {
 	signal(SIGURG, on_urgent);
-	goro_sleep(50 * GORO_MILLISECOND);	/* sysmon puts ours in front again */
+	goro_sleep(50 * GORO_MILLISECOND);	/* sysmon installs the runtime's again */
 	go(receive_for_ever);
 	for (;;)
 		raise(SIGURG);
@@ -413,7 +413,7 @@ TEST(a_fault_in_a_signal_handler)
 	CHECK_CONTAINS(o.err, "write_to_null(...)\n\t");
 }
 
-/* One of the runtime's own threads, which takes no signals. */
+/* A fault in sysmon, which blocks all signals but those of faults. */
 static void fault_in_sysmon(void)
 {
 	sched.all_p = (struct p **)8;
@@ -545,7 +545,7 @@ SEEN static void hog_the_thread(void)
 		zero = 0;
 }
 
-/* How many of all goroutines a dump shows parked. */
+/* How many goroutines a dump shows parked. */
 static int parked(void)
 {
 	char *text;
@@ -614,7 +614,7 @@ TEST(quit_under_load)
 	}
 }
 
-/* A goroutine whose stack somebody has overwritten while it was parked. */
+/* The stack of a goroutine that is parked, to be overwritten. */
 static char *victim;
 
 SEEN static void park_deep(int depth)
@@ -636,7 +636,7 @@ static void park_victim(void)
 	park_deep(5);
 }
 
-/* Garbage of a kind, from what lies deepest up to its outermost frame. */
+/* Overwrites the stack with this kind of garbage, from the innermost frame outwards. */
 static void spoil(int kind)
 {
 	uint64_t *w = (uint64_t *)((uintptr_t)victim & ~(uintptr_t)7) - 400;

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"
@@ -80,6 +80,29 @@ TEST(an_overflow_is_reported_where_the_program_blocks_all_signals)
 	CHECK_CONTAINS(o.err, "\nfatal error: stack overflow\n\n");
 }
 
+static void block_all_and_overflow(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	overflow();
+}
+
+static void overflow_blocked_in_another(void)
+{
+	in_another(block_all_and_overflow);
+}
+
+TEST(a_fault_whose_signal_the_goroutine_blocks_ends_by_the_signal)
+{
+	not_with_asan();
+	test_run_anew(child_anew, overflow_blocked_in_another, &o);
+	CHECK_EQ(o.signal, SIGSEGV);
+	if (!test_emulated())		/* an emulator has words of its own */
+		CHECK_STR(o.err, "");
+}
+
 TEST(a_fault_is_reported_where_the_program_blocks_all_signals)
 {
 	not_with_asan();
@@ -148,7 +171,7 @@ static void quit(void)
 	dprintf(1, "alive");
 }
 
-/* As a shell starts what a script puts in the background. */
+/* A shell starts background commands of a script with SIGQUIT ignored. */
 TEST(quit_dumps_where_it_was_inherited_as_ignored)
 {
 	signal(SIGQUIT, SIG_IGN);

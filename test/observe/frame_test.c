@@ -1,11 +1,11 @@
 /*
- * frame_test.c - which frames of a stack are shown, of stacks made up.
+ * frame_test.c - which frames of a stack are shown, for made-up stacks.
  */
-#include "frame.h"
+#include "observe/frame.h"
 
 #include "test.h"
 
-/* Functions of 100 bytes each, by their place here. */
+/* Function i has the addresses from 100 * i on. */
 enum { USER = 1, MAIN, READ, TRANSFER, TRY, START, BEGINNING, THUNK, UNLOCK };
 
 static struct frame look(void *unused, uintptr_t address)
@@ -52,7 +52,7 @@ TEST(what_the_runtime_works_in_is_left_out)
 	CHECK_STR(SHOWN(FRAMES_USER, IN(READ), STACK), "312");
 }
 
-/* As a read unlocks a mutex. */
+/* goro_read unlocks a mutex in this way. */
 TEST(what_a_function_of_goro_calls_of_goro_is_left_out)
 {
 	CHECK_STR(SHOWN(FRAMES_RUNTIME, IN(UNLOCK), IN(TRANSFER), IN(READ), STACK), "312");
@@ -87,7 +87,7 @@ TEST(a_goroutine_that_has_not_called_its_function_has_that_alone)
 	CHECK_STR(SHOWN(FRAMES_USER, MAIN * 100), "2");
 }
 
-/* As those of the main goroutine, and a stub of go(). */
+/* Such are run_main, and the stubs of go(). */
 TEST(a_beginning_of_ours_is_not_shown)
 {
 	CHECK_STR(SHOWN(FRAMES_USER, IN(USER), IN(BEGINNING), BEGAN(BEGINNING)), "1");

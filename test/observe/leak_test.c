@@ -5,7 +5,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"
@@ -65,7 +65,7 @@ GO_TEST(those_left_are_counted_and_printed)
 	for (int i = 0; i < 10; i++)
 		go(waits, c);
 	CHECK_EQ(check_printing(mark, 20 * GORO_MILLISECOND), 10);
-	CHECK_EQ(count(printed, "goroutine "), 20);	/* its own and its creator's */
+	CHECK_EQ(count(printed, "goroutine "), 20);	/* each names its creator, too */
 	CHECK_EQ(count(printed, " [chan receive]:\n"), 10);
 	CHECK_EQ(count(printed, "waits(...)"), 10);
 	CHECK_EQ(count(printed, "created by "), 10);
@@ -74,7 +74,7 @@ GO_TEST(those_left_are_counted_and_printed)
 	CHECK_EQ(goro_leak_check(mark, seconds(50), NULL), 0);
 }
 
-/* Ids of before the mark are not used after it, on no P. */
+/* After the mark no P gives out an id from before it. */
 GO_TEST(only_those_since_the_mark_count)
 {
 	goro_chan *c = chan();
@@ -277,7 +277,7 @@ GO_TEST(one_that_runs_counts_until_it_ends)
 static void destroys(void *value)
 {
 	(void)value;
-	goro_sleep(GORO_MILLISECOND);	/* it ends in user code, and may wait there */
+	goro_sleep(GORO_MILLISECOND);	/* at its end a goroutine may wait here */
 }
 
 static void ends_untidily(goro_key *key, int how)
@@ -320,7 +320,7 @@ GO_TEST(many_are_waited_for)
 	CHECK_EQ(goro_num_goroutine(), 1);
 }
 
-/* It is not the check's doing if nobody can go on while it waits. */
+/* While a check with a grace waits, it is no deadlock that no other goroutine can run. */
 static void waits_forever_for_a_leak(void)
 {
 	uint64_t mark = goro_leak_mark();

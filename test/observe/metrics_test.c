@@ -65,7 +65,7 @@ GO_TEST(spawns_of_plain_threads_are_counted)
 	pthread_join(t, NULL);
 }
 
-/* The whole number of those alive, by what they are doing. */
+/* The numbers of goroutines in each state add up to the number alive. */
 GO_TEST(states_add_up)
 {
 	goro_chan *c = goro_chan_make(0, 0);
@@ -151,7 +151,7 @@ static void set_flag(bool *flag)
 	__atomic_store_n(flag, true, __ATOMIC_RELEASE);
 }
 
-/* Main does not give way, so another processor has taken what ran. */
+/* Main does not yield, so another P has stolen what ran. */
 GO_TEST(steals_and_wakeups_are_counted)
 {
 	static bool ran;
@@ -170,7 +170,7 @@ GO_TEST(steals_and_wakeups_are_counted)
 	CHECK(after.thread_wakeups > before.thread_wakeups);
 }
 
-/* Runs on until somebody else has run. */
+/* Runs on until another goroutine has run. */
 static void hog(bool *other_ran)
 {
 	while (!__atomic_load_n(other_ran, __ATOMIC_ACQUIRE))
@@ -202,7 +202,7 @@ static void call_blocking(void)
 	goro_blocking(block, NULL);
 }
 
-/* Main has the only processor again while the call goes on. */
+/* Main has the only P again while the call goes on. */
 GO_TEST(blocking_calls_are_seen)
 {
 	struct goro_stats before, s;
@@ -235,7 +235,7 @@ GO_TEST(processors_and_threads)
 	CHECK_EQ(s.running, 1);
 }
 
-/* What a processor has counted is not lost with it. */
+/* What a P has counted is not lost with the P. */
 GO_TEST(totals_outlive_processors)
 {
 	struct goro_stats before, after;

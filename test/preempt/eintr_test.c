@@ -31,7 +31,7 @@
 #include <sys/un.h>
 #include <threads.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 

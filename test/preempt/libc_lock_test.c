@@ -12,9 +12,9 @@
 #include <link.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 #if TOOL_ASAN || TOOL_TSAN

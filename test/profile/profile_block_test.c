@@ -28,7 +28,7 @@ static int64_t contentions_in(const char *name, const char *function)
 	return n;
 }
 
-/* ------------------------------------------------------------ who waits */
+/* --------------------------------------------------------------- waiters */
 
 static goro_chan *c;
 static goro_mutex mutex;
@@ -105,7 +105,7 @@ static bool is_waiting(void)
 	return __atomic_load_n(&begun, __ATOMIC_SEQ_CST) && s.waiting >= 1;
 }
 
-/* One wait of about ns, from beginning to end. */
+/* One wait of about ns. */
 static void wait_for(const struct kind *k, int64_t ns)
 {
 	k->prepare();
@@ -259,8 +259,8 @@ static int waiting_in(const char *state)
 	return n;
 }
 
-/* Until all wait, and then for as long as they took to come: what they have waited in all is
- * estimated, from the first and the last. */
+/* Holds the mutex until all wait, and then at least as long as that took: the test
+ * estimates the sum of the waits from the first and the last. */
 __attribute__((noinline)) static void holds_long(int64_t ns)
 {
 	int64_t began = goro_now();
@@ -312,7 +312,7 @@ GO_TEST(who_holds_the_lock_is_charged)
 	CHECK(pprof_sum_leaf(p, 1, "goro_mutex_unlock") == sum);
 	CHECK(pprof_sum(p, 0, "holds_long") >= 1);
 	CHECK(ns >= WAITERS * 50 * MS && sum <= waited_in_all * 3 / 2);
-	CHECK(sum - ns <= WAITERS * after + MS);	/* who held it briefly pays for that alone */
+	CHECK(sum - ns <= WAITERS * after + MS);	/* charged its own time only */
 	pprof_free(p);
 	CHECK_EQ(contentions_in("block", NULL), 0);
 }
@@ -366,8 +366,8 @@ static void fights(int n)
 	goro_waitgroup_done(&all);
 }
 
-/* Every sleep for the lock is one contention of the block profile, and one unlock that is
- * counted or not: the two come to the same, on average. */
+/* Each sleep for the lock is one contention of the block profile, and one unlock that is
+ * counted with probability 1/8: on average the numbers are equal. */
 GO_TEST(sampled_the_number_is_right_on_average)
 {
 	goro_profile_block_rate(1);

@@ -50,8 +50,8 @@ __attribute__((noinline)) static void spin(int n)
 	(void)sum;
 }
 
-/* Burns CPU time of the thread's, whatever else the machine does. The names are in the code,
- * so that no compiler finds two of them to be one. */
+/* Burns this much of the thread's CPU time. The names are in the code, so that no
+ * compiler merges two of the functions. */
 #define BURNER(name)                                            \
 	__attribute__((noinline)) static void name(int64_t ns)  \
 	{                                                       \
@@ -66,7 +66,7 @@ BURNER(burns_one)
 
 static goro_waitgroup wg;
 
-/* In turn, in small pieces, so that whatever disturbs disturbs both. */
+/* In turn, in small pieces, so that a disturbance affects both. */
 __attribute__((noinline)) static void burner(int rounds)
 {
 	goro_lock_os_thread();	/* its CPU time is the thread's */
@@ -117,7 +117,7 @@ GO_TEST(functions_have_their_shares)
 	CHECK_EQ(all, pprof_sum(p, 0, NULL) * 10 * MS);
 	CHECK_EQ(pprof_sum(p, 1, "burner"), three + one);
 	if (TOOL_TSAN)
-		return;		/* what it does itself is lost */
+		return;		/* samples inside TSan are lost */
 	/* Two seconds: 150 and 50 samples, in random phase. */
 	CHECK(all > used * 8 / 10 && all < used * 12 / 10);
 	CHECK(three > one * 2 && three < one * 9 / 2);
@@ -133,8 +133,8 @@ static void named_burner(void)
 	__asm__ volatile("");	/* no tail call */
 }
 
-/* Told by what runs inside burner: the goroutine has its name before that, and keeps it for
- * a while after its function has returned. */
+/* Counts samples inside burner only: the goroutine has its name before burner begins, and
+ * for a while after it has returned. */
 GO_TEST(goroutines_are_labels)
 {
 	int fd = file();
@@ -161,7 +161,7 @@ GO_TEST(goroutines_are_labels)
 			}
 	}
 	CHECK_EQ(p->period, 2 * MS);
-	CHECK(named > 0 || TOOL_TSAN);	/* what TSan does itself is lost */
+	CHECK(named > 0 || TOOL_TSAN);	/* samples inside TSan are lost */
 	CHECK_EQ(named, framed);
 	CHECK_EQ(with_id, pprof_sum(p, 1, "burner"));
 	pprof_free(p);
@@ -177,7 +177,7 @@ __attribute__((noinline)) static void *plain_burner(void *arg)
 
 static void *caller(void *arg)
 {
-	goro_gosched();		/* known from here on */
+	goro_gosched();		/* makes the thread an M */
 	plain_burner(arg);
 	__asm__ volatile("");
 	return arg;
@@ -199,7 +199,7 @@ GO_TEST(plain_threads_are_sampled_whether_we_know_them_or_not)
 	goro_profile_cpu_stop();
 	struct pprof_file *p = read_and_close(fd);
 	int64_t all = pprof_sum(p, 1, "burns_one");
-	/* One that comes when nobody is told is found a tenth of a second later. */
+	/* The collector finds a new plain thread a tenth of a second later. */
 	dprintf(1, "%lld of 900 ms, with the thread's beginning %lld\n", (long long)(all / MS),
 	        (long long)(pprof_sum(p, 1, "plain_burner") / MS));
 	CHECK(pprof_sum(p, 1, "plain_burner") == all);
@@ -249,7 +249,8 @@ GO_TEST(who_sleeps_is_not_woken)
 	pprof_free(p);
 }
 
-/* Calls that the kernel does not restart, made so often that some are hit on their way. */
+/* Calls that the kernel does not restart, made so often that the signal hits some on
+ * their way to sleep. */
 GO_TEST(calls_are_not_interrupted)
 {
 	int fd = file(), failed = 0;
@@ -283,7 +284,7 @@ GO_TEST(misuse_is_told)
 	CHECK_EQ(goro_profile_cpu_start(fd, 10000000), -EINVAL);
 	CHECK_EQ(goro_profile_cpu_start(-1, 0), -EBADF);
 	CHECK_EQ(goro_profile_cpu_start(9999, 0), -EBADF);
-	goro_profile_cpu_stop();	/* of nothing */
+	goro_profile_cpu_stop();	/* no profile is on */
 	CHECK_EQ(lseek(fd, 0, SEEK_END), 0);
 	CHECK_EQ(goro_profile_cpu_start(fd, 100), 0);
 	CHECK_EQ(goro_profile_cpu_start(fd, 100), -EBUSY);
@@ -408,7 +409,7 @@ static void program_profiles(bool first)
 		CHECK(saw >= 30);	/* of 600 ms */
 		CHECK(ours >= 20);
 	}
-	/* Ours are not among the program's. */
+	/* The program's handler gets none of the runtime's signals. */
 	CHECK(saw <= 600 / 4 + (first ? 0 : 15) + 60);
 	raise(SIGPROF);
 	AWAIT(__atomic_load_n(&program_saw, __ATOMIC_SEQ_CST) > 0);

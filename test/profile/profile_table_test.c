@@ -1,10 +1,10 @@
 /* Stacks and what was counted at each. */
-#include "profile_table.h"
+#include "profile/profile_table.h"
 
-#include "os.h"
+#include "base/os.h"
 #include "test.h"
 
-static struct profile_table table = { .bytes_max = 64 << 20 };
+static struct profile_table table = { .records.bytes_max = 64 << 20 };
 
 static void add(const uintptr_t *pc, size_t n, const char *name, uint64_t id, double count,
                 int64_t total)
@@ -61,12 +61,12 @@ TEST(whatever_differs_is_another)
 	CHECK_EQ(all(&table).records, 7);
 	add((uintptr_t[]){ 1, 2, 3 }, 3, "", 0, 1, 0);	/* no name */
 	CHECK_EQ(all(&table).records, 7);
-	CHECK_EQ(table.records, 7);
+	CHECK_EQ(table.records.n, 7);
 }
 
 TEST(many_stacks_are_all_there_and_in_a_copy)
 {
-	struct profile_table copy = { .bytes_max = 0 };
+	struct profile_table copy = { .lost = 0 };
 
 	os_init();
 	for (int round = 0; round < 2; round++)
@@ -87,11 +87,11 @@ TEST(many_stacks_are_all_there_and_in_a_copy)
 TEST(it_does_not_grow_beyond_its_limit_and_says_what_was_lost)
 {
 	os_init();
-	table.bytes_max = 1 << 20;
+	table.records.bytes_max = 1 << 20;
 	for (uintptr_t i = 0; i < 100000; i++)
 		add((uintptr_t[]){ i, i, i, i }, 4, NULL, 0, 1, 1);
 	CHECK(table.lost > 0);
-	CHECK(table.bytes <= 1 << 20);
+	CHECK(table.records.chunks.bytes <= 1 << 20);
 	CHECK_EQ(all(&table).records + (int64_t)table.lost, 100000);
 	/* What is there goes on being counted. */
 	for (uintptr_t i = 0; i < 10; i++)

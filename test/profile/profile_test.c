@@ -36,7 +36,7 @@ static int waits_in_chan(void)
 	return (int)s.waiting;
 }
 
-/* The number of those who wait is a difference of others, which change meanwhile. */
+/* Waits until all wait by two counts: goro_stats_read's may be out for a moment. */
 static void start_waiters(int n)
 {
 	int all = __atomic_load_n(&waiting, __ATOMIC_SEQ_CST) + n;
@@ -48,7 +48,7 @@ static void start_waiters(int n)
 	AWAIT(__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) == all && waits_in_chan() >= all);
 }
 
-/* All of n wait, as the profile sees it: the numbers of others may be of different moments. */
+/* A profile in which n goroutines wait. */
 static struct pprof_file *take_when_waiting(int n)
 {
 	struct pprof_file *p;
@@ -86,8 +86,8 @@ GO_TEST(goroutines_are_counted_by_stack_with_names_files_and_lines)
 		const struct pprof_sample *s = &p->sample[i];
 		if (!pprof_has(p, s, "waiter"))
 			continue;
-		/* One record for a stack. Who found the channel locked, or was to be
-		 * stopped just then, waits in another line of goro_chan_recv. */
+		/* One record a stack. A goroutine that found the channel locked, or was
+		 * to be preempted, waits in another line of goro_chan_recv. */
 		for (int j = 0; j < i; j++)
 			CHECK(!same_stack(p, s, &p->sample[j]));
 		CHECK_EQ(s->n, 3);
@@ -129,7 +129,7 @@ GO_TEST(the_caller_is_there_too)
 
 static volatile bool stop, spinning;
 
-/* Not inside a sanitizer's function, where nobody can be asked where it is. */
+/* Uninstrumented: a thread inside a sanitizer's function does not answer. */
 TOOL_RACY __attribute__((noinline)) static void spin_in_user_code(void)
 {
 	spinning = true;
@@ -158,7 +158,7 @@ GO_TEST(one_that_runs_is_shown_where_it_is)
 	goro_sleep(20 * GORO_MILLISECOND);
 	struct pprof_file *p = pprof_take("goroutine");
 	CHECK_EQ(pprof_sum(p, 0, NULL), 2);
-	/* With one P it has been stopped; it is in user code all the same. */
+	/* With one P it was preempted, in user code. */
 	CHECK_EQ(pprof_sum(p, 0, "spin_in_user_code"), 1);
 	CHECK_EQ(pprof_sum_leaf(p, 0, "spin_in_user_code"), 1);
 	pprof_free(p);
@@ -215,13 +215,13 @@ GO_TEST(threads_are_counted)
 	int seen;
 
 	AWAIT(runtime_is_whole());
-	do {	/* none comes or goes meanwhile, and those that are counted have begun */
+	do {	/* until no thread begins or ends meanwhile, and all have begun */
 		goro_stats_read(&before);
 		seen = threads_seen();
 		goro_stats_read(&after);
 	} while (before.threads != after.threads || seen < 4);
 	dprintf(1, "%d seen, %d threads\n", seen, (int)after.threads);
-	/* Beside them sysmon, the spawner and who called goro_run. */
+	/* Beside them sysmon, the spawner and the thread that called goro_run. */
 	CHECK(seen <= (int)after.threads + 3);
 }
 
@@ -322,7 +322,7 @@ TEST(a_plain_thread_may_write_one_before_anything_else)
 
 	CHECK_EQ(pprof_sum(p, 0, NULL), 0);
 	pprof_free(p);
-	for (int sysmons = 0; sysmons == 0;) {	/* it may not have begun */
+	for (int sysmons = 0; sysmons == 0;) {	/* sysmon may not have begun */
 		p = pprof_take("threadcreate");
 		sysmons = (int)pprof_sum(p, 0, "sysmon_thread");
 		CHECK_EQ(pprof_sum(p, 0, "foreign_attach"), 1 + sysmons);
@@ -389,7 +389,7 @@ GO_TEST(a_hundred_thousand_goroutines)
 	int64_t began = goro_now();
 	struct pprof_file *p = pprof_take("goroutine");
 	dprintf(1, "%lld us\n", (long long)(goro_now() - began) / 1000);
-	/* The last may be on their way still, in a function that waiter ends with a jump to. */
+	/* The last goroutine of each P may not be parked yet. */
 	CHECK(pprof_sum(p, 0, "waiter") <= SCALED(100000));
 	CHECK(pprof_sum(p, 0, "waiter") >= SCALED(100000) - goro_gomaxprocs(0));
 	pprof_free(p);

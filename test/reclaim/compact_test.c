@@ -1,11 +1,10 @@
-/*
- * compact_test.c - memory for many small things: each its own, and given back.
- */
-#include "compact.h"
+/* compact_test.c - memory for many small blocks: they do not overlap, and are given
+ * back. */
+#include "reclaim/compact.h"
 
-#include "os.h"
+#include "base/os.h"
 #include "test.h"
-#include "tool.h"
+#include "base/tool.h"
 
 enum { THINGS = 50000 };
 

@@ -1,9 +1,9 @@
 /*
- * evacuate_test.c - stacks of goroutines that wait for long are elsewhere, and nobody
- * notices.
+ * evacuate_test.c - stacks of goroutines that wait for long are elsewhere, and nothing
+ * else changes.
  */
 /* test: procs */
-#include "evacuate_impl.h"
+#include "reclaim/evacuate_impl.h"
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -17,13 +17,13 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "debug.h"
+#include "base/debug.h"
 #include "refuse.h"
 #include "test.h"
 
-/* Waiting goroutines are looked at every millisecond, and each is worth it. */
+/* The server looks every millisecond, and every stretch is worth it. */
 static void evacuate_soon(void)
 {
 	store_relaxed(&debug.evacuate, 1);
@@ -32,7 +32,7 @@ static void evacuate_soon(void)
 		SKIP("no userfaultfd here, or a build without evacuation");
 }
 
-/* The page that an address lies in is not there. */
+/* The page at the address is missing. */
 static bool is_away(const volatile void *addr)
 {
 	unsigned char there = 0;
@@ -104,7 +104,7 @@ static void hold_deep(int who, int frames)
 	goro_waitgroup_done(&ended);
 }
 
-/* Registers, the rounding mode, errno. */
+/* Waits with values in registers, the rounding mode and errno. */
 static void hold_state(int who)
 {
 	static const int modes[] = { FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO };
@@ -138,7 +138,7 @@ static void gate_open(void)
 	goro_waitgroup_wait(&ended);
 }
 
-/* n goroutines wait at the gate, and all but a few are away. */
+/* Until n goroutines wait at the gate, and all but a few are away. */
 static void await_away(size_t n)
 {
 	goro_waitgroup_wait(&begun);
@@ -183,7 +183,7 @@ GO_TEST(registers_and_modes_come_back)
 	gate_open();
 }
 
-/* What does not shrink stays where it is, and stays right. */
+/* A page that does not shrink stays where it is, and stays right. */
 static void hold_random(int who)
 {
 	volatile uint64_t w[1000];
@@ -215,7 +215,7 @@ static void hold_by_number(void *arg)
 	hold((int)(uintptr_t)arg, (uintptr_t)arg * 100);
 }
 
-/* Those of a size are in regions of their own. */
+/* Stacks of each class have regions of their own. */
 GO_TEST(small_and_large_stacks)
 {
 	static const size_t sizes[] = { 16 << 10, 64 << 10, 1 << 20, 16 << 20 };
@@ -234,7 +234,7 @@ GO_TEST(small_and_large_stacks)
 
 /* ------------------------------------------------------------ others reach in */
 
-/* A page of a goroutine that waits, for others to do things in. */
+/* On the stack of a goroutine that waits. Other goroutines use it. */
 struct shared {
 	uint64_t counter[4];
 	uint32_t word;
@@ -263,7 +263,7 @@ static struct shared *show_one(void)
 	return shown;
 }
 
-/* Away at this moment, and about to be touched by nobody but the caller. */
+/* Until the page is away. Only the caller touches it afterwards. */
 static void until_away(const struct shared *s)
 {
 	AWAIT(is_away(s));
@@ -340,17 +340,20 @@ static void *reach_in_from_thread(void *arg)
 	return NULL;
 }
 
+/* While it waits a goroutine runs now and then: in a process at rest nothing is evacuated. */
 GO_TEST(threads_reach_in)
 {
 	struct shared *s = show_one();
 	pthread_t t;
 
 	CHECK_EQ(pthread_create(&t, NULL, reach_in_from_thread, s), 0);
-	CHECK_EQ(pthread_join(t, NULL), 0);
+	while (pthread_tryjoin_np(t, NULL) != 0)
+		goro_sleep(GORO_MILLISECOND);
 	gate_open();
 }
 
-/* One sleeps on a futex and another on a mutex there while the page comes and goes. */
+/* One thread sleeps on a futex and another on a mutex in the page, which comes and
+ * goes. */
 static void *sleep_there(void *arg)
 {
 	struct shared *s = arg;
@@ -421,7 +424,7 @@ static void wait_for_owner_that_ended(pthread_mutex_t *mutex)
 	CHECK_EQ(pthread_mutex_unlock(mutex), 0);
 }
 
-/* Several looks later it would be away again. */
+/* After several looks the page would be away again. */
 static void let_the_server_look(void)
 {
 	uint32_t pass = load_relaxed(&evacuation.pass);
@@ -461,7 +464,7 @@ GO_TEST(one_locked_to_its_thread_stays)
 	gate_open();
 }
 
-/* A value that is sent lands in the stack of who waits for it, with whatever lies beside. */
+/* A sent value lands in the stack of its receiver, among other values. */
 static void receive(goro_chan *ch, int who)
 {
 	volatile uint64_t before = mix((uint64_t)who), got = 0, after = mix((uint64_t)who + 1);
@@ -506,7 +509,7 @@ static void count_there(int i)
 	goro_waitgroup_done(&ended);
 }
 
-/* Each adds to all counters, in an order and at a pace of its own. */
+/* Each goroutine adds to all counters, in an order and at a pace of its own. */
 static uint64_t added[8];
 
 static void *add_there(void *arg)
@@ -553,7 +556,7 @@ GO_TEST_TIMEOUT(no_write_is_lost, 150)
 		CHECK_EQ(pthread_create(&t[i], NULL, add_there, (void *)i), 0);
 		go(add_in_goroutine, 4 + i, &adders);
 	}
-	while (evacuate_count() < SCALED(5000))
+	while (load_relaxed(&evacuation.away_ever) < SCALED(5000))
 		goro_sleep(10 * GORO_MILLISECOND);
 	store_relaxed(&stop, true);
 	for (int i = 0; i < 4; i++)
@@ -596,7 +599,7 @@ GO_TEST_TIMEOUT(woken_at_any_moment, 120)
 	gate_close(N);
 	for (int i = 0; i < N; i++)
 		go(sleep_and_compare, i);
-	while (evacuate_count() < SCALED(3000) || load_relaxed(&sleeps_done) < SCALED(50000))
+	while (load_relaxed(&evacuation.away_ever) < SCALED(3000) || load_relaxed(&sleeps_done) < SCALED(50000))
 		goro_sleep(10 * GORO_MILLISECOND);
 	store_relaxed(&stop, true);
 	goro_waitgroup_wait(&ended);
@@ -624,7 +627,7 @@ static void grow_and_end(int i, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* Others start, grow and end in the slots beside, and their stacks are given back and
+/* Goroutines start, grow and end in the slots beside. Their stacks are given back and
  * used again. */
 GO_TEST_TIMEOUT(neighbours_come_and_go, 120)
 {
@@ -643,7 +646,7 @@ GO_TEST_TIMEOUT(neighbours_come_and_go, 120)
 		goro_waitgroup_wait(&wg);
 	}
 	await_away(N / 2);
-	before = evacuate_count();
+	before = load_relaxed(&evacuation.away_ever);
 	for (int round = 0; round < 30; round++) {
 		goro_waitgroup wg = { 0 };
 
@@ -653,11 +656,11 @@ GO_TEST_TIMEOUT(neighbours_come_and_go, 120)
 		goro_waitgroup_wait(&wg);
 		goro_sleep(20 * GORO_MILLISECOND);
 	}
-	CHECK(evacuate_count() >= before);
+	CHECK(load_relaxed(&evacuation.away_ever) >= before);
 	gate_open();
 }
 
-/* The same slots by waiting, leaving, and waiting again, many times. */
+/* Goroutines wait, leave and wait again, many times, in the same slots. */
 static void wait_a_little(goro_chan *ch, int i)
 {
 	hold(i, (size_t)i * 7);
@@ -827,8 +830,8 @@ static void refuse_to_put_back(int error)
 	refuse(code, sizeof code / sizeof *code);
 }
 
-/* Goes on in a child whose standard error is a socket, as that of a service often is. This
- * one passes on what the child writes, and ends as it does. */
+/* Goes on in a child whose standard error is a socket, as a service's often is. The
+ * parent passes on what the child writes, and ends as it does. */
 static void with_stderr_a_socket(void)
 {
 	char buf[4096];
@@ -1006,7 +1009,8 @@ GO_TEST(switched_off_nothing_happens)
 	gate_open();
 }
 
-/* There were many, and are few: their stacks, most of them of dead ones, are not looked at. */
+/* Of many goroutines few are left. Their stacks, most of them of dead ones, are not
+ * looked at. */
 GO_TEST_TIMEOUT(of_few_nothing_is_looked_at, 60)
 {
 	gate_close(2 * EVACUATE_MIN_ALIVE);
@@ -1069,7 +1073,7 @@ GO_TEST_TIMEOUT(one_that_waits_takes_less_than_2_KiB, 120)
 	CHECK(evacuate_stacks() < 100);
 }
 
-/* Sum of the times that threads went to sleep. */
+/* How often the process's threads went to sleep, in sum. */
 static long switches(void)
 {
 	char command[128], out[64] = "";
@@ -1083,7 +1087,7 @@ static long switches(void)
 	return atol(out);
 }
 
-/* When all are away nothing is left to do. */
+/* When all stacks are away the server has nothing left to do. */
 GO_TEST(then_nobody_wakes)
 {
 	long before;

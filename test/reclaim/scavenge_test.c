@@ -1,13 +1,14 @@
 /*
- * scavenge_test.c - giving memory back holds up nobody. (That it is given back: g_test.c.)
+ * scavenge_test.c - giving memory back delays no goroutine. (That it is given back:
+ * g_test.c.)
  */
 #define _GNU_SOURCE
 #include <goro.h>
 #include <sched.h>
 
 #include "await.h"
-#include "os.h"
-#include "runtime.h"
+#include "base/os.h"
+#include "sched/runtime.h"
 #include "test.h"
 #include "thread_named.h"
 
@@ -48,7 +49,8 @@ static int own_threads(void)
 	return n;
 }
 
-/* Whoever wakes beside those who compute depends on sysmon, and it on its priority. */
+/* A goroutine that wakes where others compute depends on sysmon, and sysmon on its
+ * priority. */
 GO_TEST_TIMEOUT(sysmon_stays_urgent_while_stacks_are_given_back, 60)
 {
 	int n = SCALED(40000), sysmon;
@@ -64,7 +66,8 @@ GO_TEST_TIMEOUT(sysmon_stays_urgent_while_stacks_are_given_back, 60)
 			CHECK_EQ(sched_getscheduler(sysmon), SCHED_RR);
 }
 
-/* Its thread is there when there is something to do, and does it again and again. */
+/* The scavenger's thread is there when there is something to do, and does it again and
+ * again. */
 GO_TEST_TIMEOUT(a_thread_of_its_own_gives_them_back, 60)
 {
 	AWAIT(own_threads() >= 2);
@@ -73,12 +76,12 @@ GO_TEST_TIMEOUT(a_thread_of_its_own_gives_them_back, 60)
 	for (int round = 0; round < 3; round++) {
 		start_and_end(2000);
 		while (cached() > 2 * (uint64_t)(P_GFREE_MAX + 1) * STACK_DEFAULT_BYTES)
-			goro_sleep(50 * GORO_MILLISECOND);	/* so that all go at once */
+			goro_sleep(50 * GORO_MILLISECOND);	/* all at once */
 		CHECK_EQ(own_threads(), 3);
 	}
 }
 
-/* So many stacks that a tenth of them each second would be several times as much. */
+/* With this many stacks a tenth of them each second would take several times as much. */
 GO_TEST_TIMEOUT(beside_a_program_that_runs_it_takes_a_hundredth_of_a_cpu, 60)
 {
 	int scavenger;

@@ -1,7 +1,7 @@
 /*
- * shrink_test.c - what was shrunk is what it was, whatever it was.
+ * shrink_test.c - unshrink restores what shrink has read, whatever that was.
  */
-#include "shrink.h"
+#include "reclaim/shrink.h"
 
 #include "random.h"
 #include "test.h"
@@ -9,27 +9,27 @@
 enum {
 	PAGE = 4096,
 	LARGE = 65536,
-	BEYOND = 1024,	/* bytes after the last that may be written, looked at */
+	BEYOND = 1024,	/* bytes behind the room, which stay untouched */
 };
 
-/* Words of every length, one in so many not zero. */
+/* Words of every length; one in one_in is not zero. */
 static void fill(uint64_t *w, size_t n, unsigned one_in)
 {
 	for (size_t i = 0; i < n; i++)
 		w[i] = random_word() % one_in ? 0 : random_word() >> 8 * (random_word() % 8);
 }
 
-/* Shrinks and back, with nothing written or needed beyond what was promised. */
+/* Shrinks and back; checks that nothing is written or read beyond what is promised. */
 static size_t round_trip(const uint64_t *page, size_t bytes, size_t max)
 {
-	static unsigned char out[2 * LARGE + SHRINK_SLACK + BEYOND];
+	static unsigned char out[2 * LARGE + SHRINK_BEYOND + BEYOND];
 	static uint64_t back[(LARGE + BEYOND) / 8];
-	size_t end = max + SHRINK_SLACK + BEYOND, n;
+	size_t end = max + SHRINK_BEYOND + BEYOND, n;
 
 	memset(out, 0xa5, end);
 	n = shrink(page, bytes, out, max);
 	CHECK(n <= max);
-	for (size_t i = max + SHRINK_SLACK; i < end; i++)
+	for (size_t i = max + SHRINK_BEYOND; i < end; i++)
 		CHECK_EQ(out[i], 0xa5);
 	if (n == 0)
 		return 0;
@@ -56,7 +56,7 @@ TEST(any_page_comes_back)
 	}
 }
 
-/* At every limit: either all of it, or nothing. */
+/* For every limit: either all of it, or nothing. */
 TEST(limits_are_kept)
 {
 	static uint64_t page[PAGE / 8];

@@ -1,13 +1,14 @@
 /*
  * context_test.c - the switch between contexts, without a scheduler around it.
  *
- * The archive's g_start and sched_exit are not linked: of those here, to which context_entry
- * leads, one runs whatever function the context was made for, and the other leaves it.
+ * The archive's g_start and sched_exit are not linked. context_entry calls the two here: one
+ * runs the function that the context was made for, the other leaves the context.
  */
 #include <fenv.h>
 
-#include "context_regs.h"
-#include "symbol.h"
+#include "unwind/unwind.h"
+#include "unwind/symbol.h"
+/* test: in parts */
 #include "test.h"
 
 #define NOINLINE    __attribute__((noinline))
@@ -371,7 +372,7 @@ static NOINLINE void nothing(struct coroutine *co)
 	KEEP_CALL();
 }
 
-/* .. from its end, too, which is not called; and finds the stack as after a call. */
+/* The same from the entry's end, which is jumped to; the stack looks as after a call. */
 TEST(walks_from_the_end_stop_at_the_entry)
 {
 	static const char *const names[] = { "walk_by_libgcc", "sched_exit", "context_entry" };

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "await.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 static void start_thread(pthread_t *t, void *(*f)(void *), void *arg)
@@ -138,7 +138,7 @@ TEST(close_wakes_threads)
 
 	for (int i = 0; i < 20; i++)
 		start_thread(&t[i], receive_until_closed, c);
-	while (load_seqcst(&sched.foreign_parked) < 20)
+	while (load_seqcst(&sched.plain.parked) < 20)
 		usleep(100);
 	goro_chan_close(c);
 	for (int i = 0; i < 20; i++)

@@ -7,7 +7,7 @@
 #include <spawn.h>
 #include <sys/resource.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 

@@ -6,12 +6,12 @@
 
 #include <sys/resource.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "limit_memory.h"
-#include "mem.h"
-#include "runtime.h"
-#include "stack.h"
+#include "base/mem.h"
+#include "sched/runtime.h"
+#include "stack/stack.h"
 #include "test.h"
 
 /* ---------------------------------------------------------------- arguments */
@@ -195,6 +195,37 @@ static struct two_words return_two_words(bool a)
 	CHECK_EQ((int)a, 1);
 	finish();
 	return (struct two_words){ 1, 2 };
+}
+
+/* Where an argument has another type than its parameter, and the compiler does not say no. */
+__extension__ typedef __int128 int128;
+static uint32_t arrived;
+
+static void take_last(long a, int128 b)
+{
+	fetch_add_relaxed(&arrived, a == -1 && b == 7);
+}
+
+static void take_first(int128 a, unsigned short b)
+{
+	fetch_add_relaxed(&arrived, a == -9 && b == 0xfffe);
+}
+
+static void take_between(short a, long b, int128 c, bool d)
+{
+	fetch_add_relaxed(&arrived, a == -2 && b == -3 && c == -4 && d);
+}
+
+GO_TEST(an_int128_beside_an_argument_that_is_converted_is_whole)
+{
+#ifdef __clang__
+	SKIP("clang does not tell functions that return from others");
+#endif
+	go(take_last, -1, 7);
+	go(take_first, -9, -2);
+	go(take_between, -2, -3, -4, high_byte);
+	AWAIT(goro_num_goroutine() == 1);
+	CHECK_EQ(load_relaxed(&arrived), 3);
 }
 
 GO_TEST(arguments_are_converted_as_in_a_call)
@@ -541,13 +572,17 @@ static int many(void)
 	return TOOL_ASAN || TOOL_TSAN ? 5000 : GORO_CHECKS ? 100000 : 1000000;
 }
 
-static void start_and_end_at(goro_chan *until, int n)
+static void start_at(goro_chan *until, int n)
 {
 	store_relaxed(&alive, 0);
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(go(live, until), 0);
 	AWAIT(load_relaxed(&alive) == n);
 	CHECK_EQ(goro_num_goroutine(), n + 1);
+}
+
+static void end_at(goro_chan *until)
+{
 	goro_chan_close(until);
 	AWAIT(goro_num_goroutine() == 1);
 	goro_chan_unref(until);
@@ -555,7 +590,10 @@ static void start_and_end_at(goro_chan *until, int n)
 
 static void start_and_end_many(int n)
 {
-	start_and_end_at(goro_chan_of(char, 0), n);
+	goro_chan *until = goro_chan_of(char, 0);
+
+	start_at(until, n);
+	end_at(until);
 }
 
 /* The sanitizers keep notes about every stack, and do not give those back. */
@@ -720,13 +758,14 @@ static void live_and_end(goro_chan *until, int n, int stacks)
 {
 	int used = 0;
 
-	start_and_end_at(until, n);
+	start_at(until, n);
 	stack_each(count_slot, &used);
-	CHECK(used >= n && used <= stacks);
+	CHECK(used > n && used <= stacks);
+	end_at(until);
 }
 
-/* The dead are kept in arrays; and by links, if there is no memory for one. Whichever
- * way, each is used again, once, and none is made anew. */
+/* The dead are kept in an array; their stacks are given back, if there is no memory for
+ * that. Whichever way, each stack is used again, once, and none is made anew. */
 GO_TEST(the_dead_are_kept_without_memory_for_it)
 {
 	enum { FEW = 600, MANY = 3000, ROUNDS = 3 };
@@ -746,7 +785,6 @@ GO_TEST(the_dead_are_kept_without_memory_for_it)
 	old = use_up_memory();
 	goro_chan_close(until);
 	AWAIT(goro_num_goroutine() == 1);
-	CHECK(g_pool_cached() >= MANY - P_GFREE_MAX);
 	for (int round = 0; round < ROUNDS; round++)
 		live_and_end(next[round], MANY, stacks);
 	CHECK_EQ(setrlimit(RLIMIT_AS, &old), 0);	/* now some both ways */

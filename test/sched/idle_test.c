@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "await.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 #include "thread_count.h"
 
@@ -194,10 +194,10 @@ GO_TEST_TIMEOUT(nobody_is_woken_beside_the_one_that_wakes_for_a_timer, 60)
 	}
 }
 
-/* Not even sysmon, which would have looked at each. */
+/* At longer intervals sysmon looks once after each sleep. */
 static int sleep_now_and_then(int argc, char **argv)
 {
-	long few = 25, waits = waits_for(16, 40 * GORO_MILLISECOND, few);
+	long few = 40, waits = waits_for(16, 40 * GORO_MILLISECOND, few);
 
 	(void)argc, (void)argv;
 	if (waits > few)
@@ -205,7 +205,7 @@ static int sleep_now_and_then(int argc, char **argv)
 	return 0;
 }
 
-TEST(a_sleep_now_and_then_wakes_one_thread)
+TEST(a_sleep_now_and_then_wakes_sysmon_once)
 {
 	if (TOOL_TSAN)
 		SKIP("the sanitizer's own thread wakes, too");
@@ -247,8 +247,7 @@ static void sleep_some(int times)
 	store_relaxed(&slept, 1);
 }
 
-/* It is held up just as somebody is who gets no CPU; by then sysmon's alarm has been put
- * off a few times, and there is another thread to do its work. */
+/* The keeper is held up as a thread is that gets no CPU: sysmon wakes another one. */
 TEST(a_timer_is_seen_to_although_the_keeper_is_held_up)
 {
 	int tid = 0;

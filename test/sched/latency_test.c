@@ -2,12 +2,13 @@
  * The histogram of times from ready to running: its layout is Go's, and what is
  * sampled stands for the rest.
  */
-#include "latency.h"
+#include "sched/latency.h"
 
 #include <goro.h>
 #include <math.h>
 
 #include "await.h"
+#include "base/debug.h"
 #include "test.h"
 
 #define CHECK_TIME(a, b) CHECK(fabs((a) - (b)) <= 1e-12 * fabs(b))
@@ -84,8 +85,9 @@ static struct g one;
 /* Whether it is timed. */
 static bool ready(struct p *pp)
 {
-	latency_ready(pp, &one);
-	return one.status == G_RUNNABLE_TIMED;
+	one.timed = false;
+	g_set_runnable(pp, &one);
+	return one.timed;
 }
 
 /* At full speed few are timed, and count for more. */

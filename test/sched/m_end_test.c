@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 #include "thread_count.h"

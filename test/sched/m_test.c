@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "await.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 #include "thread_count.h"
 

@@ -6,11 +6,11 @@
 
 #include <pthread.h>
 
-#include "cpus.h"
+#include "platform/cpus.h"
 #include "deadlock.h"
 #include "net.h"
-#include "netpoll.h"
-#include "runtime.h"
+#include "sched/netpoll.h"
+#include "sched/runtime.h"
 
 static void echo(int fd)
 {
@@ -340,7 +340,7 @@ GO_TEST(wakeups_are_counted)
 	struct goro_stats before, after;
 	int fd[2];
 
-	/* Not made by a call of goro's: reads are not put off (fd_guess.c). */
+	/* Not made by a call of goro's: reads are not put off (batch.h). */
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	go(echo, fd[1]);
 	trip(fd[0]);
@@ -404,16 +404,65 @@ GO_TEST(events_beside_the_quick_and_the_slow)
 		go(keep_busy, &wg);
 	for (int i = 0; i < 3; i++) {
 		store_relaxed(&pace, QUICK);
-		AWAIT(load_relaxed(&sched.brisk));
+		AWAIT(load_relaxed(&monitor.brisk));
 		for (int k = 0; k < 20; k++)
 			trip(fd[0]);
 		store_relaxed(&pace, SLOW);
-		AWAIT(!load_relaxed(&sched.brisk));
+		AWAIT(!load_relaxed(&monitor.brisk));
 		for (int k = 0; k < 20; k++)
 			trip(fd[0]);
 	}
 	store_relaxed(&pace, OVER);
 	goro_waitgroup_wait(&wg);
+}
+
+/* ------------------------------------------------------------------ the sleep */
+
+/* False: an idle M was in the poller. */
+static bool sleep_after_a_wake(struct m *mp)
+{
+	struct netpoll_events events;
+	uint32_t slept = load_seqcst(&netpoll.slept);
+
+	if (load_seqcst(&netpoll.sleeper))
+		return false;
+	store_seqcst(&mp->park.word, 1);
+	netpoll_sleep(&mp->park, 10 * GORO_SECOND, &events);
+	netpoll_dispatch(mp, &events);
+	return load_seqcst(&netpoll.slept) != slept;
+}
+
+static int slept_enough;
+
+/* A plain thread, which has no P. */
+static void *sleep_after_wakes(void *arg)
+{
+	for (int slept = 0; slept < 5;) {
+		struct m *mp = rt_enter();
+
+		slept += sleep_after_a_wake(mp);
+		rt_exit(mp);
+	}
+	store_release(&slept_enough, 1);
+	return arg;
+}
+
+/* The wake came before the thread was in the poller, out of which nobody calls it. The only
+ * P is busy meanwhile, so that no idle M waits there. */
+GO_TEST(who_was_woken_before_does_not_sleep_in_the_poller)
+{
+	int64_t start = goro_now();
+	pthread_t thread;
+	int fd[2];
+
+	goro_gomaxprocs(1);
+	net_pair(fd);
+	go(echo, fd[1]);
+	trip(fd[0]);
+	CHECK_EQ(pthread_create(&thread, NULL, sleep_after_wakes, NULL), 0);
+	SPIN_UNTIL(load_acquire(&slept_enough));
+	CHECK(goro_now() - start < 10 * GORO_SECOND);
+	pthread_join(thread, NULL);
 }
 
 /* ------------------------------------------------------------------ changes */

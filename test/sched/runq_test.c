@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "await.h"
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
+#include "base/debug.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 #define CAP GORO_RUNQ_CAP
@@ -21,7 +22,7 @@ static struct p *make_p(int id)
 
 	memset(pp, 0, sizeof *pp);
 	pp->id = id;
-	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->fair.in = FAIR_PERIOD_PICKS;
 	sched.gomaxprocs = 4;	/* so that the queues are shared */
 	return pp;
 }
@@ -31,7 +32,7 @@ static struct g *make_gs(size_t n)
 	struct g *gs = calloc(n, sizeof *gs);
 
 	for (size_t i = 0; i < n; i++)
-		gs[i].id = i + 1;
+		gs[i] = (struct g){ .id = i + 1, .status = G_RUNNABLE };
 	return gs;
 }
 
@@ -90,8 +91,25 @@ TEST(overflow_moves_the_older_half)
 	for (int i = 0; i <= CAP; i++)
 		runq_put_started(pp, &gs[i]);
 	CHECK_EQ(globq_length(), CAP / 2);
-	CHECK_EQ(sched.started.n, CAP / 2);
+	CHECK_EQ(globq.started.n, CAP / 2);
 	CHECK_EQ(runq_length(pp), CAP / 2 + 1);
+}
+
+/* In the global queue the newcomer stands behind those that were woken before it. */
+TEST(overflow_keeps_the_order_of_the_woken)
+{
+	struct p *pp = make_p(0), *other = make_p(1);
+	struct g *gs = make_gs(CAP + 1);
+
+	for (int i = 0; i <= CAP; i++)
+		runq_put_woken(pp, &gs[i]);
+	sched.gomaxprocs = 1000;	/* each takes one, for itself */
+	lock_acquire(&sched.lock);
+	for (int i = 0; i < CAP / 2; i++)
+		CHECK(globq_get(other, false) == &gs[i]);
+	CHECK(globq_get(other, false) == &gs[CAP]);
+	CHECK(globq_get(other, false) == NULL);
+	lock_release(&sched.lock);
 }
 
 /* By the clock, or when there is nothing else; in their turn then, and in order. */
@@ -111,6 +129,52 @@ TEST(overflowed_ones_wait_for_an_idle_p)
 	lock_release(&sched.lock);
 	for (size_t i = 1, n = runq_length(other); i <= n; i++)
 		CHECK(get(other) == &gs[i]);
+}
+
+/* What the P picks next, from its own queues or the global one. */
+static struct g *get_any(struct p *pp)
+{
+	struct g *gp = get(pp);
+
+	if (gp)
+		return gp;
+	lock_acquire(&sched.lock);
+	gp = globq_get(pp, true);
+	lock_release(&sched.lock);
+	return gp;
+}
+
+TEST(many_that_are_woken_together_run_in_order)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(5 * CAP + 1);
+
+	for (int i = 0; i < 5 * CAP; i++)
+		runq_put_in_order(pp, &gs[i]);
+	runq_put_woken(pp, &gs[5 * CAP]);	/* a yield: no rotation of the full queue */
+	for (int i = 0; i <= 5 * CAP; i++)
+		CHECK(get_any(pp) == &gs[i]);
+	CHECK(get_any(pp) == NULL);
+}
+
+/* Others go on in a queue that is always full: those for whom there was no room have their turn. */
+TEST(who_comes_after_a_full_queue_is_not_left_there)
+{
+	struct p *pp = make_p(0);
+	struct g *gs = make_gs(CAP + 3);
+	int came = 0;
+
+	for (int i = 0; i < CAP + 3; i++)
+		runq_put_in_order(pp, &gs[i]);
+	for (int i = 0; came < 3; i++) {
+		struct g *gp = get_any(pp);
+
+		CHECK(i < 2 * CAP + 4 * FAIR_PERIOD_PICKS);
+		if (gp == &gs[CAP + came])
+			came++;
+		else
+			runq_put_in_order(pp, gp);
+	}
 }
 
 TEST(steal_takes_half)
@@ -161,8 +225,8 @@ TEST(fair_pick_reaches_the_oldest)
 	}
 }
 
-/* Where one was stopped the woken come before those who have not begun, every other time, and the
- * turns of the others come when they would have. */
+/* After every second preemption a woken goroutine runs before the started ones; the other
+ * turns come when they would have. */
 TEST(who_is_woken_comes_after_one_that_was_stopped)
 {
 	struct p *pp = make_p(0);
@@ -172,19 +236,19 @@ TEST(who_is_woken_comes_after_one_that_was_stopped)
 		runq_put_started(pp, &started[i]);
 	for (int i = 0; i < 2; i++)
 		runq_put_woken(pp, &woken[i]);
-	pp->fair_in = 10;
+	pp->fair.in = 10;
 	runq_stopped(pp);
 	CHECK(get(pp) == &woken[0]);
-	CHECK_EQ(pp->fair_in, 9);
+	CHECK_EQ(pp->fair.in, 9);
 	runq_stopped(pp);
 	CHECK(get(pp) == &started[2]);
-	CHECK_EQ(pp->fair_in, 8);
+	CHECK_EQ(pp->fair.in, 8);
 	CHECK(get(pp) == &started[1]);
 	runq_stopped(pp);
 	CHECK(get(pp) == &woken[1]);
-	CHECK_EQ(pp->fair_in, 6);
+	CHECK_EQ(pp->fair.in, 6);
 	CHECK(get(pp) == &started[0]);
-	CHECK_EQ(pp->fair_turn, 0);
+	CHECK_EQ(pp->fair.turn, 0);
 }
 
 /* One that never stops making itself ready, for a period: how many came from elsewhere? */
@@ -209,9 +273,41 @@ TEST(the_global_queue_has_its_turn_unless_it_was_served)
 	for (int i = 1; i < 10; i++)
 		globq_put(&gs[i]);
 	lock_release(&sched.lock);
-	pp->global_served = true;
+	pp->fair.global_served = true;
 	CHECK_EQ(picked_from_global(pp, &gs[0]), 0);
 	CHECK(picked_from_global(pp, &gs[0]) > 0);
+}
+
+/* Picks from the global queue until the first of others comes, all of which are fresh. */
+static int fresh_before(struct p *pp, const struct g *other)
+{
+	int n = 0;
+
+	while (globq_get(pp, true) != other)
+		n++;
+	return n;
+}
+
+/* Those that just came go before those that had a slice, but not for ever: not the first
+ * time, and not later. */
+TEST(the_fresh_go_first_and_keep_the_others_waiting_for_a_while_only)
+{
+	enum { OTHERS = 4, FRESH = 200 };
+	struct p *pp = make_p(0);
+	struct g *others = make_gs(OTHERS), *fresh = make_gs(FRESH);
+
+	sched.gomaxprocs = 1000;	/* one at a time */
+	lock_acquire(&sched.lock);
+	for (int i = 0; i < OTHERS; i++)
+		globq_put(&others[i]);
+	for (int i = 0; i < FRESH; i++)
+		globq_put_fresh(&fresh[i]);
+	for (int i = 0; i < OTHERS; i++) {
+		int n = fresh_before(pp, &others[i]);
+
+		CHECK(n >= 2 && n < FRESH / OTHERS);
+	}
+	lock_release(&sched.lock);
 }
 
 /* Picks until one comes from the global queue, of a pair that always has the other next;
@@ -241,7 +337,7 @@ TEST(who_had_a_slice_does_not_interrupt_one_that_goes_on)
 	CHECK(picks_of_pair(pp, &gs[0]) > 0);
 }
 
-/* .. but one that just came does. */
+/* A fresh one does interrupt it. */
 TEST(who_just_came_is_not_kept_waiting_by_a_slice_that_goes_on)
 {
 	struct p *pp = make_p(0);
@@ -265,47 +361,31 @@ static struct g *get_global(struct p *pp)
 	return gp;
 }
 
-TEST(one_whose_thread_slept_on_this_cpu_goes_first_but_not_twice)
+static struct g *fresh_or_older(struct p *pp, struct g *gs)
 {
-	struct p *pp = make_p(0);
-	struct g *gs = make_gs(4);
-	struct m here = { 0 }, there = { 0 };
-	cpu_set_t one;
+	struct m mp = { 0 };
 
-	here.cpu = os_cpu();
-	there.cpu = here.cpu + 1;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)here.cpu, &one);
-	CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+	gs[0].locked_m = &mp;
 	lock_acquire(&sched.lock);
-	for (int i = 0; i < 4; i++) {
-		gs[i].locked_m = i < 2 ? &there : &here;
-		globq_put(&gs[i]);
-	}
+	globq_put(&gs[0]);
+	globq_put_fresh(&gs[1]);
 	lock_release(&sched.lock);
-	CHECK(get_global(pp) == &gs[2]);
-	CHECK(get_global(pp) == &gs[0]);
-	CHECK(get_global(pp) == &gs[3]);
-	CHECK(get_global(pp) == &gs[1]);
-	CHECK(get_global(pp) == NULL);
+	return get_global(pp);
 }
 
-TEST(steal_order_is_a_permutation)
+TEST(who_just_came_goes_before_others)
 {
-	for (unsigned n = 1; n < 130; n++) {
-		for (uint64_t seed = 1; seed < 50; seed++) {
-			char seen[130] = { 0 };
-			struct steal_order o = steal_order_start(n, seed * UINT64_C(0x9e3779b97f4a7c15));
+	struct g *gs = make_gs(2);
 
-			for (; !steal_order_done(&o); steal_order_next(&o)) {
-				CHECK(o.at < n);
-				CHECK(!seen[o.at]);
-				seen[o.at] = 1;
-			}
-			for (unsigned i = 0; i < n; i++)
-				CHECK(seen[i]);
-		}
-	}
+	CHECK(fresh_or_older(make_p(0), gs) == &gs[1]);
+}
+
+TEST(they_go_in_order_where_that_is_off)
+{
+	struct g *gs = make_gs(2);
+
+	debug.nofresh = 1;
+	CHECK(fresh_or_older(make_p(0), gs) == &gs[0]);
 }
 
 /* One owner, several thieves: every goroutine comes out exactly once. */
@@ -390,7 +470,7 @@ static void steal_and_count(void)
 		CHECK_EQ(times_seen[i], 1);
 }
 
-/* Thieves have the owner pass a barrier .. */
+/* With membarrier thieves make the owner pass a barrier. */
 TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
 {
 	os_init();
@@ -399,7 +479,7 @@ TEST_TIMEOUT(no_goroutine_lost_or_doubled_under_stealing, 120)
 	steal_and_count();
 }
 
-/* .. or it has a fence at each take. */
+/* Without, the owner has a fence at each take. */
 TEST_TIMEOUT(nor_without_membarrier, 120)
 {
 	os_membarrier_works = false;

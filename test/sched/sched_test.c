@@ -10,13 +10,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "cpus.h"
+#include "platform/cpus.h"
 #include "limit_memory.h"
-#include "linger.h"
-#include "procs.h"
-#include "runtime.h"
+#include "sched/linger.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 static int counter;
@@ -24,6 +23,36 @@ static int counter;
 static void count_one(void)
 {
 	fetch_add_relaxed(&counter, 1);
+}
+
+/* ------------------------------------------------------------ slices */
+
+static void give_back(goro_chan *to, goro_chan *fro)
+{
+	while (goro_chan_recv(to, NULL))
+		goro_chan_send(fro, NULL);
+}
+
+/* The one that was made ready last runs next, and goes on with the slice. */
+GO_TEST(a_pair_that_hands_over_to_each_other_shares_slices)
+{
+	goro_chan *to = goro_chan_make(0, 0), *fro = goro_chan_make(0, 0);
+	const struct p_counts *count = &p_at(0)->count;
+	uint64_t switches, inherited;
+
+	goro_gomaxprocs(1);
+	go(give_back, to, fro);
+	switches = count->switches;
+	inherited = count->inherited;
+	for (int i = 0; i < 1000; i++) {
+		goro_chan_send(to, NULL);
+		goro_chan_recv(fro, NULL);
+	}
+	switches = count->switches - switches;
+	inherited = count->inherited - inherited;
+	CHECK(switches >= 1000);
+	CHECK(inherited > switches / 4 * 3 && inherited <= switches);
+	goro_chan_close(to);
 }
 
 /* -------------------------------------------------------------- all Ps run */
@@ -85,7 +114,7 @@ static uint64_t running(void)
 	return s.running;
 }
 
-/* For short work a P that there is no CPU for is not woken; for those who compute it is. */
+/* A P that there is no CPU for is not woken for short work, but for goroutines that compute. */
 GO_TEST(ps_beyond_the_cpus_are_for_those_who_compute)
 {
 	int cpus = cpus_affinity(), n = 3 * cpus;
@@ -121,18 +150,18 @@ static void *helper(void *arg)
 	return NULL;
 }
 
-/* .. which a thread of the runtime's may keep busy, too. When it ends it looks itself for
- * those nobody was woken for. */
-/* .. nor used for events, while those at work are quick to look themselves. */
+/* A thread of the runtime may keep a CPU busy, too. When it ends, it wakes an M for goroutines
+ * for which none was woken. */
+/* No P beyond the CPUs is used for events while the busy Ps are quick to look themselves. */
 TEST(no_p_is_used_for_events_that_the_quick_see_to)
 {
 	sched.idle_p_n = sched.unneeded_p = 3;
 	CHECK(p_for_events());
-	sched.brisk = true;
+	monitor.brisk = true;
 	CHECK(!p_for_events());
 	sched.idle_p_n = 4;
 	CHECK(p_for_events());
-	sched.brisk = false;
+	monitor.brisk = false;
 	sched.idle_p_n = 0;
 	CHECK(!p_for_events());
 }
@@ -248,6 +277,44 @@ GO_TEST(one_that_yields_is_taken_up_when_it_is_at_rest)
 	goro_waitgroup_wait(&wg);
 	for (int i = 0; i < N; i++)
 		CHECK_EQ(sum[i], n * (n - 1) / 2);
+}
+
+/* A goroutine comes back from a blocking call while an M is about to make its P idle, and
+ * starts another one when no P is idle yet. That M has to look once more. In a build with
+ * checks it lingers before it makes the P idle. The goroutine keeps its own P. */
+static void take_some_time(void *arg)
+{
+	(void)arg;
+	usleep(100);
+}
+
+static void do_nothing(void)
+{
+}
+
+static void set_to(int *what, int i)
+{
+	store_release(what, i);
+}
+
+GO_TEST(one_started_just_before_a_p_goes_idle_runs)
+{
+	static int ran;
+
+	goro_gomaxprocs(2);
+	if (load_relaxed(&sched.unneeded_p) != 0)
+		SKIP("needs two CPUs");
+	for (int i = 1; i <= SCALED(1000); i++) {
+		store_relaxed(&debug.linger, 200);
+		go(do_nothing);
+		goro_blocking(take_some_time, NULL);
+		goro_preempt_disable();
+		go(set_to, &ran, i);
+		while (load_acquire(&ran) != i)
+			cpu_relax();
+		goro_preempt_enable();
+	}
+	store_relaxed(&debug.linger, 0);
 }
 
 /* ------------------------------------------------------- fan-out and fan-in */
@@ -564,7 +631,7 @@ GO_TEST(errno_is_zero_in_a_new_goroutine)
 	CHECK_EQ(errno, 77);
 }
 
-/* -------------------------------------------------------- who stops looking */
+/* ---------------------------------------------------- an M stops spinning */
 
 static int may_send, has_sent;
 
@@ -591,9 +658,9 @@ static uint64_t threads_woken(void)
 	return sum;
 }
 
-/* While somebody looks for work nobody is woken for what a plain thread makes ready. Who looked
- * wakes another when it stops; here with no P in use but its own, where it asks the other
- * CPUs for nothing. True: there was something left in the queue for another. */
+/* While an M spins, no M is woken for what a plain thread makes ready. The M wakes another one
+ * when it stops spinning; here no P but its own is in use, so it needs no membarrier. True:
+ * a goroutine was left in the queue. */
 static bool stop_looking(goro_chan *c)
 {
 	bool left = false;
@@ -613,7 +680,7 @@ static bool stop_looking(goro_chan *c)
 		SPIN_UNTIL(load_acquire(&has_sent));
 		before = threads_woken();
 		spinning_end(mp);
-		left = load_relaxed(&sched.queued) > 0;
+		left = load_relaxed(&globq.queued) > 0;
 		if (left)
 			CHECK(threads_woken() > before);
 	}
@@ -647,7 +714,7 @@ static void receive_all(goro_chan *c)
 
 enum { SENDS = 60 };
 
-/* Of so many sends while all other threads sleep. */
+/* Of SENDS sends while all other threads sleep. */
 struct sends {
 	int after;	/* when they were over the receiver had run, here or elsewhere */
 	int switched;	/* they let it run here */

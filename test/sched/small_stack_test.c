@@ -14,7 +14,7 @@
 
 #include "await.h"
 #include "child.h"
-#include "debug_http.h"
+#include "http/debug_http.h"
 #include "test.h"
 
 __attribute__((constructor)) static void smallest_stacks(void)

@@ -7,10 +7,11 @@
 #include <goro.h>
 
 #include "await.h"
-#include "os.h"
-#include "runq.h"
-#include "runtime.h"
-#include "steal.h"
+#include "base/debug.h"
+#include "base/os.h"
+#include "sched/runq.h"
+#include "sched/runtime.h"
+#include "sched/steal.h"
 #include "test.h"
 
 #define US 1000LL
@@ -23,7 +24,7 @@ static struct p *make_p(void)
 	struct p *pp = aligned_alloc(CACHE_LINE, (sizeof *pp + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 
 	memset(pp, 0, sizeof *pp);
-	pp->fair_in = FAIR_PERIOD_PICKS;
+	pp->fair.in = FAIR_PERIOD_PICKS;
 	return pp;
 }
 
@@ -33,6 +34,8 @@ static void set_up(void)
 	os_many_cpus = true;
 	mine = make_p();
 	from = make_p();
+	for (size_t i = 0; i < sizeof gs / sizeof *gs; i++)
+		gs[i].status = G_RUNNABLE;
 }
 
 static struct g *look(int64_t at)
@@ -100,12 +103,12 @@ TEST(who_stands_in_for_its_waker_takes_what_is_there)
 	set_up();
 	m.p = mine;
 	runq_put_next(from, &gs[0]);
-	m.woken_by = from;
-	m.woken_on = -1;
+	m.woken.by = from;
+	m.woken.cpu = -1;
 	CHECK(!steal_in_place(&m));
 	for (int left = 1; left;) {	/* until it is not moved in between */
-		m.woken_by = from;
-		m.woken_on = os_cpu();
+		m.woken.by = from;
+		m.woken.cpu = os_cpu();
 		left = steal_in_place(&m) != &gs[0];
 	}
 	runq_put_next(from, &gs[1]);
@@ -131,51 +134,6 @@ TEST(a_long_queue_of_slow_ones_is_halved)
 	CHECK_EQ(runq_length(mine), 7);
 }
 
-static void queue(int first, int n)
-{
-	for (int i = first; i < first + n; i++)
-		runq_put_woken(from, &gs[i]);
-}
-
-/* A few, each of whom takes a microsecond, until the P has been watched. */
-static void watch_slow_ones(void)
-{
-	queue(0, 2);
-	for (int i = 0; i <= 10; i++) {
-		CHECK(!look(i * US));
-		run_one();
-		queue(0, 1);
-	}
-}
-
-/* How long they take is known, and so many come that some would wait: no need to watch again. */
-TEST(many_slow_ones_that_come_at_once_are_halved_at_once)
-{
-	if (GORO_RUNQ_CAP < 64)
-		SKIP("the queue is too short for that");
-	set_up();
-	watch_slow_ones();
-	queue(2, STEAL_MANY - 3);
-	CHECK(!look(11 * US));		/* one less */
-	queue(STEAL_MANY, 1);
-	CHECK(look(12 * US));
-	CHECK_EQ(runq_length(mine), STEAL_MANY / 2 - 1);
-}
-
-TEST(once_nobody_waited_it_is_not_known_any_more_how_long_they_take)
-{
-	if (GORO_RUNQ_CAP < 64)
-		SKIP("the queue is too short for that");
-	set_up();
-	watch_slow_ones();
-	run_one();
-	run_one();
-	CHECK(!look(11 * US));
-	queue(0, 2 * STEAL_MANY);
-	CHECK(!look(12 * US));
-	CHECK(look(11 * US + STEAL_AFTER_NS));
-}
-
 TEST(a_short_queue_of_quick_ones_is_left)
 {
 	set_up();
@@ -191,8 +149,8 @@ TEST(a_short_queue_of_quick_ones_is_left)
 	}
 }
 
-/* .. but not for ever: at the end of a while one P has had too much to do. */
-TEST(a_p_that_always_has_somebody_waiting_gives_some_away)
+/* At the end of a watch one P has had too much to do, and gives some away. */
+static bool gives_some_away(void)
 {
 	bool taken = false;
 
@@ -207,81 +165,82 @@ TEST(a_p_that_always_has_somebody_waiting_gives_some_away)
 			runq_put_woken(from, &gs[k % 4]);
 		}
 	}
-	CHECK(taken);
+	return taken;
 }
 
-/* Lets a P that has two waiting run them quickly until some are taken on trial, and
- * then both, so many switches in ten microseconds instead of a hundred; whether what
- * was taken is then to be given back. */
-static bool try_out(unsigned switches)
+TEST(a_p_that_always_has_somebody_waiting_gives_some_away)
+{
+	CHECK(gives_some_away());
+}
+
+TEST(it_does_not_where_trials_are_off)
+{
+	debug.notrial = 1;
+	CHECK(!gives_some_away());
+}
+
+TEST(what_has_not_waited_is_taken_where_the_rule_is_off)
+{
+	set_up();
+	debug.nowaited = 1;
+	runq_put_started(from, &gs[0]);
+	CHECK(look(0) == &gs[0]);
+}
+
+/* A P that has two waiting runs them quickly, until some are taken on trial. Then both Ps make
+ * `switches` switches in ten microseconds, instead of a hundred, and after `takes` the thief
+ * looks for work. Returns the length of the next watch. */
+static int64_t try_out(unsigned switches, int64_t takes)
 {
 	static int64_t at;
-	bool back = false;
+	int64_t end;
 
-	for (; runq_length(from) < 2;)
+	while (runq_length(from) < 2)
 		runq_put_woken(from, &gs[0]);
 	for (; !mine->trial.from; at += 10 * US) {
 		CHECK(at < 10000000 * US);
 		if (look(at))
-			continue;
+			break;
 		for (int k = 0; k < 100; k++) {
 			run_one();
 			runq_put_woken(from, &gs[k % 4]);
 		}
 	}
-	for (; mine->trial.from; at += 10 * US) {
+	for (end = at + takes; at < end; at += 10 * US)
 		count_up(&mine->count.switches, switches);
-		back = steal_failed(mine, 1000000 * US + at);
-	}
+	trial_look(mine, 1000000 * US + at);
+	CHECK(!mine->trial.from);
 	while (!runq_empty(mine))
 		runq_get(mine, &(bool){ false });
-	return back;
+	CHECK_EQ(from->trial.watch_ns, mine->trial.watch_ns);
+	return from->trial.watch_ns / US;
 }
 
-TEST(what_did_not_help_is_given_back)
+TEST(after_a_trial_that_failed_the_next_comes_later)
 {
 	set_up();
-	CHECK(!try_out(190));
-	CHECK_EQ(from->load_wait, STEAL_LOADED_NS / 2);
-	CHECK(try_out(110));
-	CHECK_EQ(from->load_wait, STEAL_LOADED_NS);
-	CHECK(try_out(110));
-	CHECK_EQ(from->load_wait, 2 * STEAL_LOADED_NS);
+	CHECK_EQ(try_out(140, 250 * US), 500);
+	CHECK_EQ(try_out(110, 250 * US), 1000);
+	CHECK_EQ(try_out(110, 250 * US), 2000);
 	for (int i = 0; i < 20; i++)
-		try_out(90);
-	CHECK_EQ(from->load_wait, STEAL_LOADED_MAX_NS);
-	CHECK(!try_out(200));
-	CHECK_EQ(from->load_wait, STEAL_LOADED_MAX_NS / 2);
+		try_out(90, 250 * US);
+	CHECK_EQ(try_out(90, 250 * US), 64000);
+	CHECK_EQ(try_out(200, 250 * US), 32000);
 }
 
-TEST(what_helped_is_done_sooner_the_next_time)
+TEST(after_one_that_helped_it_comes_sooner)
 {
 	set_up();
 	for (int i = 0; i < 20; i++)
-		CHECK(!try_out(200));
-	CHECK_EQ(from->load_wait, STEAL_LOADED_MIN_NS);
-	CHECK_EQ(mine->load_wait, STEAL_LOADED_MIN_NS);
+		try_out(200, 250 * US);
+	CHECK_EQ(try_out(200, 250 * US), 125);
 }
 
-/* What was taken on trial at 0 is done after so long, and so much was done by both. */
-static void run_dry(int64_t after, uint64_t switches)
-{
-	mine->trial = (struct trial){ .from = from, .at = 0, .before = 1000, .switches = 0 };
-	store_relaxed(&mine->count.switches, switches);
-	store_relaxed(&from->count.switches, 0);
-	steal_dry(mine, after);
-	CHECK(!mine->trial.from);
-}
-
-TEST(a_trial_ends_with_what_was_taken)
+TEST(a_trial_that_was_soon_over_has_failed)
 {
 	set_up();
-	run_dry(STEAL_TRIAL_MIN_NS, 100);	/* 2000 in a ms, instead of 1000 */
-	CHECK_EQ(from->load_wait, STEAL_LOADED_NS / 2);
-	run_dry(STEAL_TRIAL_MIN_NS, 55);
-	CHECK_EQ(from->load_wait, STEAL_LOADED_NS);
-	run_dry(STEAL_TRIAL_MIN_NS - 1, 1000);	/* it cannot be told */
-	CHECK_EQ(from->load_wait, 2 * STEAL_LOADED_NS);
+	CHECK_EQ(try_out(1000, 50 * US), 500);
+	CHECK_EQ(try_out(1000, 40 * US), 1000);
 }
 
 TEST(runnext_is_left_while_its_p_switches)
@@ -316,7 +275,7 @@ static void answer(goro_chan *ping, goro_chan *pong)
 	goro_chan_close(pong);
 }
 
-/* Or who has a P to itself would seem to do nothing. */
+/* Otherwise a goroutine that has a P to itself would seem to do nothing. */
 GO_TEST(a_yield_counts_although_there_is_nobody_else)
 {
 	struct goro_stats before, after;

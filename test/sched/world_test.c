@@ -5,7 +5,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "test.h"
 
@@ -287,6 +287,64 @@ GO_TEST(a_busy_loop_does_not_hold_up_a_change)
 		FAIL("8 changes took %lld ms", (long long)((goro_now() - start) / 1000000));
 	store_relaxed(&hog_stop, true);
 	AWAIT(!load_seqcst(&hog_runs));
+}
+
+/* As many goroutines are given a P while the number is changed once, 11 times, sorted. */
+#define CHANGES 11
+#define HOGS    8
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t switches(void)
+{
+	struct goro_stats s;
+
+	goro_stats_read(&s);
+	return s.context_switches;
+}
+
+/* A caller that goes behind all hogs, each with its slice, sees all of them run. */
+GO_TEST(whoever_changes_the_number_goes_on_before_those_who_compute)
+{
+	uint64_t switched[CHANGES];
+
+	goro_gomaxprocs(2);
+	for (int i = 0; i < HOGS; i++)
+		go(hog);
+	AWAIT(load_seqcst(&hog_runs));
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t before = switches();
+
+		goro_gomaxprocs(1 + i % 2);
+		switched[i] = switches() - before;
+	}
+	store_relaxed(&hog_stop, true);
+	qsort(switched, CHANGES, sizeof *switched, compare);
+	if (switched[CHANGES / 2] >= HOGS)
+		FAIL("%llu goroutines ran during a change",
+		     (unsigned long long)switched[CHANGES / 2]);
+}
+
+static void set(bool *flag)
+{
+	store_seqcst(flag, true);
+}
+
+GO_TEST(a_loop_of_changes_starves_nobody)
+{
+	bool done = false;
+
+	goro_gomaxprocs(1);
+	go(hog);
+	go(set, &done);
+	for (int i = 0; !load_seqcst(&done); i++)
+		goro_gomaxprocs(1 + i % 2);
+	store_relaxed(&hog_stop, true);
 }
 
 /* ------------------------------------------------------------- the default */

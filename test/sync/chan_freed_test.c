@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "test.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static goro_chan *freed(size_t elem_size, size_t capacity)
 {
@@ -94,7 +94,7 @@ TEST(a_plain_thread_panics_too)
 	misuse_all(1);
 }
 
-/* What everybody writes once: the goroutine has no reference of its own. */
+/* A usual mistake: the goroutine has no reference of its own. */
 static void worker(goro_chan *c, goro_chan *go_on)
 {
 	goro_chan_recv(go_on, NULL);
@@ -160,7 +160,8 @@ TEST(kept_channels_take_bounded_memory)
 	CHECK(resident_kib() - before < 40 << 10);
 }
 
-/* A channel whose last reference goes while a select waits on it is freed by that: once. */
+/* A channel whose last reference goes while a select waits on it is freed by that:
+ * once. */
 static void waits(goro_chan *a, goro_chan *b, goro_chan *done)
 {
 	goro_select(GORO_RECV(a, NULL), GORO_RECV(b, NULL));

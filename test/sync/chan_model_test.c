@@ -25,7 +25,7 @@
  * "Before" means: one's last stamp is smaller than the other's first.
  */
 /* test: procs */
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <pthread.h>
 
@@ -62,7 +62,7 @@ struct worker {
 
 static struct {
 	goro_chan *chan[CHANNELS];
-	uint32_t closing[CHANNELS];	/* somebody has set out to close it */
+	uint32_t closing[CHANNELS];	/* a goroutine has set out to close it */
 	uint64_t close_start[CHANNELS], close_end[CHANNELS];
 	struct worker worker[PLAYERS];
 	uint32_t ops_done;
@@ -362,8 +362,8 @@ static void check_room(const struct history *h)
 	free(starts);
 }
 
-/* There certainly was a value if one was sent before and received after. That
- * an unbuffered one had a sender waiting nobody outside can tell. */
+/* There certainly was a value if one was sent before and received after. Whether an
+ * unbuffered channel had a sender waiting cannot be told from outside. */
 static void check_empty(const struct history *h, const struct end_and_recv *latest,
                         const struct entry *e)
 {

@@ -4,11 +4,12 @@
  */
 /* test: procs */
 /* test: leaks */
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <pthread.h>
 
 #include "await.h"
+#include "ints.h"
 #include "test.h"
 
 /* ----------------------------------------------------------------- helpers */
@@ -19,19 +20,6 @@ static goro_chan *make(size_t elem_size, size_t capacity)
 
 	CHECK(c);
 	return c;
-}
-
-static void send_int(goro_chan *c, int v)
-{
-	goro_chan_send(c, &v);
-}
-
-static int recv_int(goro_chan *c)
-{
-	int v = -1;
-
-	CHECK(goro_chan_recv(c, &v));
-	return v;
 }
 
 static void send_ints(goro_chan *c, int from, int to)
@@ -659,8 +647,8 @@ GO_TEST(try_send_never_misses_room)
 
 /* ---------------------------------------------------------------- lifetimes */
 
-/* In each of these the last reference goes the moment a call shows that nobody
- * needs the channel, while the call on the other side may not have returned. */
+/* In each of these the last reference goes the moment a call shows that its caller needs
+ * the channel no more, while the call on the other side may not have returned. */
 
 static void send_one(goro_chan *c)
 {

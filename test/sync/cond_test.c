@@ -1,6 +1,6 @@
 /*
- * cond_test.c - condition variables: who is woken, in what order, and that nobody
- * else can take it away.
+ * cond_test.c - condition variables: which goroutine is woken, in what order, and that no
+ * other can take the wake away.
  */
 /* test: procs */
 #include <goro.h>
@@ -8,7 +8,8 @@
 
 #include "await.h"
 #include "deadlock.h"
-#include "linger.h"
+#include "ints.h"
+#include "sched/linger.h"
 #include "race.h"
 #include "test.h"
 
@@ -27,14 +28,6 @@ static struct room room_make(int n)
 		.running = goro_chan_of(int, (size_t)n),
 		.awake = goro_chan_of(int, (size_t)n),
 	};
-}
-
-static int recv_int(goro_chan *c)
-{
-	int v;
-
-	CHECK(goro_chan_recv(c, &v));
-	return v;
 }
 
 static void signal_locked(struct room *r)
@@ -99,6 +92,31 @@ GO_TEST(the_longest_waiter_is_woken_first)
 		goro_cond_signal(&r.c);
 		CHECK_EQ(recv_int(r.awake), i);
 	}
+}
+
+/* On one P; unless one of them is preempted. */
+static bool broadcast_wakes_in_order(int n)
+{
+	struct room r = room_make(n);
+	bool in_order = true;
+
+	for (int i = 0; i < n; i++) {
+		go(wait_once, &r, i);
+		recv_int(r.running);
+		goro_mutex_lock(&r.m);	/* it has unlocked: it waits */
+		goro_mutex_unlock(&r.m);
+	}
+	goro_cond_broadcast(&r.c);
+	for (int i = 0; i < n; i++)
+		in_order = recv_int(r.awake) == i && in_order;
+	return in_order;
+}
+
+GO_TEST(a_broadcast_wakes_the_longest_waiter_first)
+{
+	goro_gomaxprocs(1);
+	for (int tries = 10; !broadcast_wakes_in_order(20);)
+		CHECK(--tries > 0);
 }
 
 static void wait_until_exit(struct room *r, int id)

@@ -7,7 +7,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "limit_memory.h"
 #include "test.h"
@@ -125,7 +125,7 @@ GO_TEST(cancel_wakes_all_who_wait)
 	goro_waitgroup_add(&wg, N);
 	for (int i = 0; i < N; i++)
 		go(wait_and_count, c, &wg);
-	goro_sleep(5 * MS);
+	AWAIT(goroutines_waiting() >= N);
 	CHECK_EQ(load_seqcst(&runs), 0);
 	goro_ctx_cancel(c);
 	goro_waitgroup_wait(&wg);
@@ -290,6 +290,25 @@ GO_TEST(earlier_deadline_counts)
 	goro_ctx_unref(innermost);
 }
 
+static uint64_t timers(void)
+{
+	struct goro_stats now;
+
+	goro_stats_read(&now);
+	return now.timers;
+}
+
+GO_TEST(a_context_that_is_cancelled_has_no_timer_any_more)
+{
+	uint64_t before = timers();
+	goro_ctx *c = goro_ctx_with_timeout(goro_ctx_background(), HOUR);
+
+	CHECK_EQ(timers(), before + 1);
+	goro_ctx_cancel(c);
+	CHECK_EQ(timers(), before);
+	goro_ctx_unref(c);
+}
+
 GO_TEST(deadline_in_the_past_is_done_at_once)
 {
 	static const int64_t past[] = { GORO_NOW, 1, -1, INT64_MIN };
@@ -446,7 +465,7 @@ static void wait_and_unref(goro_ctx *c)
 	fetch_add_seqcst(&runs, 1);
 }
 
-/* The one who cancels has no reference of its own: it goes with the waiter. */
+/* The canceller has no reference of its own: the waiter drops the last one. */
 GO_TEST(who_is_woken_may_drop_the_context)
 {
 	int n = SCALED(5000);
@@ -538,7 +557,7 @@ GO_TEST(chain_of_a_hundred_thousand_is_dropped)
 static void cancel_and_look(goro_ctx *top, goro_ctx **c, int n, int from, goro_waitgroup *wg)
 {
 	goro_ctx_cancel_cause(from < 0 ? top : c[from], from < 0 ? -EIO : -EPIPE);
-	/* Whoever was first: what is below is done when the call returns. */
+	/* Whichever call was first: what is below is done when the call returns. */
 	for (int i = from < 0 ? 0 : from; i < n; i++)
 		CHECK_EQ(goro_ctx_err(c[i]), -ECANCELED);
 	goro_waitgroup_done(wg);

@@ -7,8 +7,9 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
+#include "limit_memory.h"
 #include "test.h"
 
 static int runs, at_once, most;
@@ -230,10 +231,28 @@ GO_TEST(go_waits_while_the_limit_is_reached)
 	goro_group_go(g, wait_for_gate, gate);
 	goro_waitgroup_add(&wg, 1);
 	go(go_then_count, g, &wg);
-	goro_sleep(5 * GORO_MILLISECOND);
+	AWAIT(goroutines_waiting() >= 2);
 	CHECK_EQ(load_seqcst(&runs), 0);
 	goro_chan_close(gate);
 	goro_waitgroup_wait(&wg);
+	CHECK_EQ(goro_group_wait(g), 0);
+	CHECK_EQ(runs, 1);
+	goro_chan_unref(gate);
+}
+
+/* With no memory for its goroutine a function takes no place. */
+GO_TEST(what_could_not_be_started_does_not_count)
+{
+	goro_chan *gate = goro_chan_of(int, 0);
+	goro_group *g = goro_group_make(NULL, 1);
+
+	goro_gomaxprocs(1);
+	exhaust_memory(gate);
+	CHECK(goro_group_go(g, count, NULL) < 0);
+	CHECK(!goro_group_try_go(g, count, NULL));
+	goro_chan_close(gate);
+	AWAIT(goro_num_goroutine() == 1);
+	CHECK_EQ(goro_group_go(g, count, NULL), 0);
 	CHECK_EQ(goro_group_wait(g), 0);
 	CHECK_EQ(runs, 1);
 	goro_chan_unref(gate);

@@ -7,10 +7,10 @@
 
 #include "await.h"
 #include "deadlock.h"
-#include "linger.h"
-#include "mutex.h"
+#include "sched/linger.h"
+#include "sync/mutex.h"
 #include "race.h"
-#include "sema.h"
+#include "sync/sema.h"
 #include "test.h"
 
 _Static_assert(sizeof(goro_mutex) == 8, "as promised");

@@ -5,10 +5,10 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "deadlock.h"
-#include "linger.h"
+#include "sched/linger.h"
 #include "test.h"
 
 _Static_assert(sizeof(goro_once) == 16, "as promised");
@@ -103,8 +103,8 @@ static void do_empty(goro_once *once, int *refs)
 	fetch_add_seqcst(refs, -1);
 }
 
-/* The one whose call was last to come finds it done and frees it, while the one
- * who ran the function may not have returned yet. */
+/* The goroutine that calls last finds it done and frees it, while the one that ran the
+ * function may not have returned yet. */
 GO_TEST_TIMEOUT(freed_by_who_finds_it_done, 120)
 {
 	for (int i = 0; i < SCALED(20000); i++) {

@@ -8,9 +8,9 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "runtime.h"
+#include "sched/runtime.h"
 #include "test.h"
 
 #define MS GORO_MILLISECOND
@@ -284,11 +284,10 @@ GO_TEST(fewer_workers_finish_their_tasks_first)
 
 GO_TEST(idle_workers_in_excess_end)
 {
+	size_t before = goro_num_goroutine() + 8;
 	goro_pool *p = goro_pool_make(8, 0);
-	size_t before;
 
-	goro_sleep(5 * MS);
-	before = goro_num_goroutine();
+	AWAIT(goroutines_waiting() >= 8);
 	CHECK_EQ(goro_pool_resize(p, 2), 0);
 	AWAIT(goro_num_goroutine() == before - 6);
 	for (int i = 0; i < 100; i++)
@@ -385,8 +384,8 @@ static void submit_until(goro_pool *p, int64_t deadline, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* The pool is gone when close returns, also if those who were refused had
- * deadlines at just that time. */
+/* The pool is gone when close returns, also if the deadlines of refused submitters come
+ * at just that time. */
 GO_TEST(close_meets_deadlines_that_come)
 {
 	enum { BY = 4 };

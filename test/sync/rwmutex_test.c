@@ -1,15 +1,15 @@
 /*
- * rwmutex_test.c - reader/writer locks: who gets in with whom and in what order,
- * misuse, and when they may be freed.
+ * rwmutex_test.c - reader/writer locks: which goroutines get in together and in what
+ * order, misuse, and when they may be freed.
  */
 /* test: procs */
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "deadlock.h"
-#include "linger.h"
+#include "sched/linger.h"
 #include "race.h"
 #include "test.h"
 

@@ -4,12 +4,13 @@
  */
 /* test: procs */
 /* test: leaks */
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <math.h>
 #include <pthread.h>
 
 #include "await.h"
+#include "ints.h"
 #include "test.h"
 
 /* ----------------------------------------------------------------- helpers */
@@ -28,19 +29,6 @@ static goro_chan *make_closed(void)
 
 	goro_chan_close(c);
 	return c;
-}
-
-static void send_int(goro_chan *c, int v)
-{
-	goro_chan_send(c, &v);
-}
-
-static int recv_int(goro_chan *c)
-{
-	int v = -1;
-
-	CHECK(goro_chan_recv(c, &v));
-	return v;
 }
 
 static int queue_length(goro_chan *c, const struct waitq *q)
@@ -157,7 +145,7 @@ static void select_send_one(void *c)
 	goro_select(GORO_SEND(c, &v));
 }
 
-static goro_chan *silent;	/* nobody ever sends on it */
+static goro_chan *silent;	/* no goroutine ever sends on it */
 
 static void select_send_of_two(void *c)
 {
@@ -810,7 +798,7 @@ GO_TEST(one_select_feeds_many_without_doubles)
 	goro_chan_unref(done);
 }
 
-/* Many fire at a select at once; one hits, the rest find nobody. */
+/* Many send to one select at once. One succeeds, the others find no receiver. */
 enum { SHOOTERS = 8 };
 
 static void shoot(goro_chan *c, goro_chan *go_ahead, goro_chan *hit)
@@ -886,8 +874,9 @@ static double time_shared_done(int n)
 	return (double)start / CLOCKS_PER_SEC;
 }
 
-/* Ten times as many take ten times as long, not a hundred times. All have had their stacks before: the first
- * touch of one, and with ASan of its shadow, would be most of what is measured. */
+/* Ten times as many take ten times as long, not a hundred times. All have had their
+ * stacks before: the first touch of one, and with ASan of its shadow, would be most of
+ * what is measured. */
 GO_TEST_TIMEOUT(a_hundred_thousand_on_one_channel, 120)
 {
 	int n = SCALED(100000);
@@ -964,8 +953,8 @@ static void wait_either(goro_chan *a, goro_chan *b, goro_chan *told)
 	send_int(told, v);
 }
 
-/* The select has been claimed through a and has not run yet when somebody passes
- * over its waiter in b's queue and drops b. */
+/* The select has been claimed through a and has not run yet when a sender passes over its
+ * waiter in b's queue and drops b. */
 GO_TEST(dropped_after_its_waiter_was_passed_over)
 {
 	goro_chan *told = make(0);

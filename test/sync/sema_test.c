@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "await.h"
-#include "sema.h"
+#include "sync/sema.h"
 #include "test.h"
 
 static void acquire(uint32_t *addr, enum sema_place place)

@@ -6,9 +6,9 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "linger.h"
+#include "sched/linger.h"
 #include "race.h"
 #include "test.h"
 
@@ -27,7 +27,7 @@ static void acquire(goro_sema *s, int64_t units)
 	CHECK_EQ(goro_sema_acquire(s, units, GORO_FOREVER), 0);
 }
 
-/* True once somebody waits in line: then nobody gets even nothing at once. */
+/* True once a goroutine waits in line: then even 0 units cannot be had at once. */
 static bool has_line(goro_sema *s)
 {
 	return !goro_sema_try_acquire(s, 0);
@@ -134,7 +134,7 @@ static void want_all_for_a_moment(goro_sema *s, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* There was enough for us, behind one who wanted more and gave up. */
+/* There was enough for this one, behind one that wanted more and gave up. */
 GO_TEST(who_gives_up_lets_those_behind_go_on)
 {
 	goro_sema s = sema_of(10);
@@ -291,7 +291,7 @@ static void acquire_and_release(goro_sema *s, goro_waitgroup *wg)
 
 GO_TEST(who_wants_too_much_is_in_nobodys_way)
 {
-	static goro_sema s;		/* outlives us: somebody waits for ever */
+	static goro_sema s;		/* outlives the test: a goroutine waits for ever */
 	goro_waitgroup wg = { { 0 } };
 
 	goro_sema_init(&s, 2);
@@ -388,7 +388,7 @@ GO_TEST_TIMEOUT(deadlines_and_units_race, 120)
 	CHECK(goro_sema_try_acquire(&h.s, 3));
 }
 
-/* .. and whoever has them may free the semaphore. */
+/* The goroutine that gets the units may free the semaphore. */
 GO_TEST_TIMEOUT(freed_when_the_deadline_comes_with_the_units, 120)
 {
 	for (int i = 0; i < SCALED(3000); i++) {

@@ -11,9 +11,11 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
 #include "limit_memory.h"
+#include "sched/timers.h"
+#include "sync/chan.h"
 #include "test.h"
 
 #define MS   GORO_MILLISECOND
@@ -32,6 +34,10 @@ static bool has_value(goro_chan *c)
 	return goro_chan_try_recv(c, NULL) == GORO_RECV_OK;
 }
 
+/* A value has come and nobody has received it. (To users the channel seems empty.) */
+#define AWAIT_VALUE(c)  AWAIT(load_acquire(&(c)->count) == 1)
+#define AWAIT_WAITER(c) AWAIT(!waitq_empty(&(c)->recvq))
+
 static int64_t recv_time(goro_chan *c)
 {
 	int64_t t = -1;
@@ -42,7 +48,18 @@ static int64_t recv_time(goro_chan *c)
 
 /* ------------------------------------------------------------------ timers */
 
-GO_TEST(timer_sends_the_time_and_not_early)
+GO_TEST(a_deadline_is_so_far_from_now)
+{
+	int64_t before = goro_now(), in = goro_deadline_in(5 * GORO_SECOND);
+
+	CHECK(in >= before + 5 * GORO_SECOND && in <= goro_now() + 5 * GORO_SECOND);
+	CHECK(goro_deadline_in(-GORO_SECOND) < goro_now());
+	CHECK(goro_deadline_in(0) <= goro_now());
+	CHECK_EQ(goro_deadline_in(GORO_FOREVER), GORO_FOREVER);
+	CHECK_EQ(goro_deadline_in(GORO_FOREVER - 1), GORO_FOREVER);
+}
+
+TEST(timer_sends_the_time_and_not_early)
 {
 	int64_t start = goro_now();
 	goro_timer *t = goro_timer_make(20 * MS);
@@ -57,18 +74,14 @@ GO_TEST(timer_sends_the_time_and_not_early)
 
 GO_TEST(value_is_of_when_it_fired_not_of_when_it_was_received)
 {
-	for (int i = 0; i < 10; i++) {
-		int64_t start = goro_now();
-		goro_timer *t = goro_timer_make(10 * MS);
-		int64_t at;
+	goro_timer *t = goro_timer_make(MS);
+	int64_t seen;
 
-		goro_sleep(200 * MS);
-		at = recv_time(goro_timer_chan(t));
-		goro_timer_free(t);
-		if (at - start < 150 * MS)
-			return;
-	}
-	FAIL("always of later");
+	AWAIT_VALUE(goro_timer_chan(t));
+	seen = goro_now();
+	goro_sleep(MS);
+	CHECK(recv_time(goro_timer_chan(t)) <= seen);
+	goro_timer_free(t);
 }
 
 GO_TEST(timer_not_in_the_future_fires_at_once)
@@ -127,7 +140,7 @@ GO_TEST(stop_takes_back_a_value_not_received)
 {
 	goro_timer *t = goro_timer_make(0);
 
-	goro_sleep(20 * MS);
+	AWAIT_VALUE(goro_timer_chan(t));
 	CHECK(goro_timer_stop(t));
 	CHECK(!has_value(goro_timer_chan(t)));
 	CHECK(!goro_timer_stop(t));
@@ -150,7 +163,7 @@ GO_TEST(reset_takes_back_a_value_not_received)
 {
 	goro_timer *t = goro_timer_make(0);
 
-	goro_sleep(20 * MS);
+	AWAIT_VALUE(goro_timer_chan(t));
 	CHECK(goro_timer_reset(t, HOUR));
 	CHECK(!has_value(goro_timer_chan(t)));
 	CHECK(goro_timer_stop(t));
@@ -193,9 +206,9 @@ GO_TEST(reset_reaches_who_already_waits)
 	goro_timer *t = goro_timer_make(HOUR);
 
 	go(receive_then_count, goro_timer_chan(t));
-	goro_sleep(10 * MS);
+	AWAIT_WAITER(goro_timer_chan(t));
 	CHECK(goro_timer_reset(t, 2 * HOUR));
-	goro_sleep(10 * MS);
+	goro_sleep(MS);
 	CHECK_EQ(load_seqcst(&runs), 0);
 	CHECK(goro_timer_reset(t, 1));
 	AWAIT(load_seqcst(&runs) == 1);
@@ -220,7 +233,7 @@ GO_TEST(one_of_two_that_select_gets_the_value)
 	goro_waitgroup_add(&wg, 2);
 	go(select_timer_or, goro_timer_chan(t), stop, &got, &wg);
 	go(select_timer_or, goro_timer_chan(t), stop, &got, &wg);
-	goro_sleep(10 * MS);
+	AWAIT(load_relaxed(&goro_timer_chan(t)->selects) == 2);
 	CHECK_EQ(load_seqcst(&got), 0);
 	goro_timer_reset(t, MS);
 	AWAIT(load_seqcst(&got) == 1);
@@ -341,7 +354,8 @@ GO_TEST(who_waits_on_the_channel_of_a_freed_timer_waits_on)
 	go(receive_then_count, goro_timer_chan(t));	/* for good */
 	goro_waitgroup_add(&wg, 1);
 	go(select_timer_or, goro_timer_chan(t), stop, &got, &wg);
-	goro_sleep(10 * MS);
+	AWAIT(load_relaxed(&goro_timer_chan(t)->selects) == 1);
+	AWAIT_WAITER(goro_timer_chan(t));
 	goro_timer_free(t);
 	goro_sleep(10 * MS);
 	CHECK_EQ(load_seqcst(&runs), 0);
@@ -356,7 +370,7 @@ GO_TEST(channel_can_be_kept_beyond_the_timer)
 	goro_timer *t = goro_timer_make(0);
 	goro_chan *c = goro_chan_ref(goro_timer_chan(t));
 
-	goro_sleep(10 * MS);
+	AWAIT_VALUE(c);
 	goro_timer_free(t);
 	CHECK(!has_value(c));
 	goro_chan_unref(c);
@@ -629,6 +643,21 @@ GO_TEST(ticker_ticks_and_not_early)
 	goro_ticker_free(k);
 }
 
+/* However late a tick is, the next comes a whole number of periods after the first. */
+GO_TEST(ticks_do_not_drift)
+{
+	goro_ticker *k = goro_ticker_make(MS);
+	int64_t first, next;
+
+	AWAIT((first = timers_earliest()) != TIMER_NEVER);
+	for (int i = 0; i < 50; i++) {
+		recv_time(goro_ticker_chan(k));
+		AWAIT((next = timers_earliest()) != TIMER_NEVER);	/* else it fires */
+		CHECK_EQ((next - first) % MS, 0);
+	}
+	goro_ticker_free(k);
+}
+
 GO_TEST(ticks_are_dropped_not_queued)
 {
 	goro_ticker *k = goro_ticker_make(5 * MS);
@@ -645,17 +674,14 @@ GO_TEST(ticks_are_dropped_not_queued)
 
 GO_TEST(tick_is_of_when_it_came_not_of_when_it_was_received)
 {
-	for (int i = 0; i < 10; i++) {
-		int64_t start = goro_now(), at;
-		goro_ticker *k = goro_ticker_make(10 * MS);
+	goro_ticker *k = goro_ticker_make(MS);
+	int64_t seen;
 
-		goro_sleep(200 * MS);
-		at = recv_time(goro_ticker_chan(k));
-		goro_ticker_free(k);
-		if (at - start < 150 * MS)
-			return;
-	}
-	FAIL("always of later");
+	AWAIT_VALUE(goro_ticker_chan(k));
+	seen = goro_now();
+	goro_sleep(5 * MS);
+	CHECK(recv_time(goro_ticker_chan(k)) <= seen);
+	goro_ticker_free(k);
 }
 
 GO_TEST(ticker_reset_changes_the_period_and_drops_the_old_tick)
@@ -663,8 +689,7 @@ GO_TEST(ticker_reset_changes_the_period_and_drops_the_old_tick)
 	goro_ticker *k = goro_ticker_make(MS);
 	int64_t start;
 
-	recv_time(goro_ticker_chan(k));
-	goro_sleep(5 * MS);
+	AWAIT_VALUE(goro_ticker_chan(k));
 	start = goro_now();
 	goro_ticker_reset(k, 30 * MS);
 	CHECK(recv_time(goro_ticker_chan(k)) >= start + 30 * MS);

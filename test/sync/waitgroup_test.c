@@ -6,11 +6,11 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "config.h"
+#include "base/config.h"
 #include "deadlock.h"
-#include "linger.h"
+#include "sched/linger.h"
 #include "race.h"
 #include "test.h"
 
@@ -62,6 +62,41 @@ GO_TEST(a_barrier_holds_and_opens_again_and_again)
 		one_barrier(&b);
 }
 
+static void wait_and_say(goro_waitgroup *wg, goro_chan *gone_on, int i)
+{
+	goro_waitgroup_wait(wg);
+	goro_chan_send(gone_on, &i);
+}
+
+/* On one P, in the order in which they came; unless one is preempted. */
+static bool go_on_in_order(int n)
+{
+	goro_chan *gone_on = goro_chan_of(int, (size_t)n);
+	goro_waitgroup wg = { 0 };
+	bool in_order = true;
+
+	goro_waitgroup_add(&wg, 1);
+	for (int i = 0; i < n; i++) {
+		go(wait_and_say, &wg, gone_on, i);
+		AWAIT(waiters_of(&wg) == (uint32_t)i + 1);
+	}
+	goro_waitgroup_done(&wg);
+	for (int i = 0, who; i < n; i++) {
+		goro_chan_recv(gone_on, &who);
+		in_order = in_order && who == i;
+	}
+	goro_chan_unref(gone_on);
+	return in_order;
+}
+
+GO_TEST(waiters_go_on_in_the_order_in_which_they_came)
+{
+	goro_gomaxprocs(1);
+	for (int n = 2; n <= 20 && n < GORO_RUNQ_CAP; n++)
+		for (int tries = 10; !go_on_in_order(n);)
+			CHECK(--tries > 0);
+}
+
 GO_TEST(nothing_to_wait_for)
 {
 	goro_waitgroup wg = { { 0 } };
@@ -80,7 +115,7 @@ static void count_and_done(int *n, goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* On the heap, and freed at once: nobody touches it once wait has returned. */
+/* On the heap, and freed at once: it is not touched once wait has returned. */
 GO_TEST_TIMEOUT(freed_as_soon_as_wait_returns, 120)
 {
 	for (int i = 0; i < SCALED(20000); i++) {
@@ -199,8 +234,9 @@ GO_TEST_TIMEOUT(a_lot_arrive_while_the_gate_opens, 120)
 		arrive_while_it_opens(i, A_LOT);
 }
 
-/* All have counted themselves, the first is on the list, and the others are on their way there
- * when the gate opens: who comes to the end of the list sees to them. */
+/* When the gate opens, all have counted themselves, the first is on the list and the
+ * others are on their way there. The goroutine that comes to the end of the list wakes
+ * these. */
 static void *pass_the_gate(void *arg)
 {
 	struct barrier *b = arg;
@@ -259,8 +295,8 @@ static void start_waiters(int n, void (*fn)(goro_waitgroup *, int *, goro_waitgr
 	AWAIT(waiters_of(gate) == before + (uint32_t)n);
 }
 
-/* The latest, who are woken first, are locked to their threads, and plain threads; so are the
- * very first, of whom some are all that is left. */
+/* The latest, which are woken first, are plain threads and goroutines locked to their
+ * threads. So are the very first, some of which are all that is left at the end. */
 GO_TEST_TIMEOUT(woken_by_turns_with_threads_among_them, 120)
 {
 	enum { LOCKED = GORO_RUNQ_CAP / 4 + 4, THREADS = 4 };
@@ -345,7 +381,8 @@ GO_TEST_TIMEOUT(freed_by_the_last_of_a_lot, 120)
 	}
 }
 
-/* Those who are not ready yet wait, as a dump says, and are neither lost nor a deadlock. */
+/* Goroutines that are not ready yet still wait, as a dump says, and are neither lost nor
+ * a deadlock. */
 GO_TEST(not_all_of_a_lot_are_made_ready_at_once)
 {
 	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
@@ -374,7 +411,7 @@ GO_TEST(not_all_of_a_lot_are_made_ready_at_once)
 	CHECK_EQ(n, A_LOT);
 }
 
-/* Whoever makes the next ready is not kept from it by those before it, who compute. */
+/* The carrier makes the next ones ready although those before it compute. */
 static void wait_and_compute(goro_waitgroup *gate, int *n, goro_waitgroup *out)
 {
 	goro_waitgroup_wait(gate);
@@ -389,8 +426,8 @@ GO_TEST_TIMEOUT(a_lot_who_wait_for_each_other_without_a_call, 120)
 	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
 	int n = 0;
 
-	if (TOOL_TSAN || TOOL_ASAN)
-		SKIP("each takes a thread, which takes a sanitizer long");
+	if (TOOL_TSAN || TOOL_ASAN || test_emulated())
+		SKIP("each takes a thread, which takes a sanitizer or an emulator long");
 	goro_waitgroup_add(&gate, 1);
 	start_waiters(ENOUGH, wait_and_compute, &gate, &n, &out);
 	goro_waitgroup_done(&gate);

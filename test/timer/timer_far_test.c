@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "os.h"
+#include "base/os.h"
 #include "random.h"
 #include "test.h"
-#include "timer.h"
-#include "timer_far.h"
+#include "timer/timer.h"
+#include "timer/timer_far.h"
 
 #define UNIT ((int64_t)1 << FAR_UNIT_BITS)
 #define MAX  20000
@@ -88,6 +88,9 @@ static void take(struct timer_far *f, int n, int64_t by)
 		}
 		saw(last);
 	}
+#if GORO_CHECKS
+	far_check(f, (uint32_t)there);
+#endif
 	CHECK_EQ(left, 0);
 	CHECK_EQ(far_first(f), first_there(n));
 }
@@ -126,7 +129,7 @@ TEST(the_last_time_there_is_has_a_place)
 	take(f, 2, TIMER_LAST);
 }
 
-/* Some of a unit were taken: no more come to it, nor to those before it, until all were. */
+/* While a unit is partly taken, no sleep is put to it or to a unit before it. */
 TEST(what_ends_too_soon_is_refused)
 {
 	struct timer_far *f = make();
@@ -143,7 +146,7 @@ TEST(what_ends_too_soon_is_refused)
 	CHECK_EQ(there, 0);
 }
 
-/* Who sleeps until the first asks what else ends then, and may be woken for something earlier. */
+/* The keeper counts what ends with the first, and may be woken for something earlier. */
 TEST(to_count_takes_nothing_out)
 {
 	struct timer_far *f = make();

@@ -1,7 +1,7 @@
 /*
  * demangle_test.c - C++ names, shortened.
  */
-#include "demangle.h"
+#include "unwind/symbol.h"
 
 #include "test.h"
 
@@ -89,7 +89,7 @@ TEST(names_are_cut_to_the_buffer)
 	CHECK_STR(out, "server:");
 }
 
-/* Whatever stands there, nothing beyond it is read, and it ends: under ASan, above all. */
+/* Whatever the name, demangle ends and reads nothing beyond it: ASan would see that. */
 TEST(garbage_is_survived)
 {
 	static const char letters[] = "_ZNSTILEKVRPFAMUltDvCDB0123_abist";

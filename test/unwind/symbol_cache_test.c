@@ -1,18 +1,15 @@
-/*
- * symbol_cache_test.c - names that were asked for lately: the right ones, whoever asks
- * and writes at the same time.
- */
+/* symbol_cache_test.c - cached answers are right, also beside concurrent writers */
 #include <pthread.h>
 #include <string.h>
 
-#include "atomic.h"
+#include "base/atomic.h"
 #include "await.h"
-#include "symbol_cache.h"
+#include "unwind/symbol.h"
 #include "test.h"
 
 #define BASE UINT64_C(0x7f0000001000)
 
-/* All of it follows from the key. */
+/* Fills s by the key alone, so that is_right can tell what belongs to it. */
 static void fill(struct symbol *s, uint64_t base, uint64_t addr)
 {
 	memset(s, 0, sizeof *s);
@@ -49,7 +46,7 @@ TEST(what_was_put_is_got)
 	CHECK(!symbol_cache_get(BASE, 9, &s));
 }
 
-/* However many there are, the last one stays. */
+/* A full cache still takes a new entry. */
 TEST(the_latest_has_a_place)
 {
 	struct symbol s;
@@ -73,7 +70,7 @@ static void *put_and_get(void *arg)
 		uint64_t addr;
 
 		x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
-		addr = (x >> 33) % 400;		/* more than there are places */
+		addr = (x >> 33) % 400;		/* more than the cache has slots */
 		if (symbol_cache_get(BASE, addr, &s)) {
 			fetch_add_relaxed(&got, 1);
 			if (!is_right(&s, BASE, addr))

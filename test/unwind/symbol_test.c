@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "dwarf_line.h"
-#include "elf_file.h"
-#include "module.h"
-#include "symbol.h"
+#include "unwind/dwarf.h"
+#include "unwind/elf_file.h"
+#include "platform/module.h"
+#include "unwind/symbol.h"
 #include "random.h"
 #include "test.h"
 
@@ -20,7 +20,7 @@
 
 static struct symbol s;
 
-/* The address of the call of this, and its line. */
+/* The address of the last call of note_caller. */
 static uintptr_t called_from;
 
 NOINLINE void note_caller(void);
@@ -38,7 +38,7 @@ NOINLINE int global_function(int n)
 	return n + 1;
 }
 
-/* As a C++ compiler calls it. */
+/* With the symbol of a C++ function. */
 NOINLINE int cxx_function(int n) __asm__("_ZN6server6workerIiE3runERKS_");
 NOINLINE int cxx_function(int n)
 {
@@ -47,7 +47,7 @@ NOINLINE int cxx_function(int n)
 	return n + 1;
 }
 
-/* .. and a compiler one of its clones. */
+/* With the symbol of a compiler's clone. */
 NOINLINE int clone_function(int n) __asm__("clone_function.isra.0");
 NOINLINE int clone_function(int n)
 {
@@ -123,7 +123,7 @@ TEST(file_is_absolute_and_clean)
 	CHECK(ends_with(s.file, "/symbol_test.c"));
 	CHECK(!strstr(s.file, "/../") && !strstr(s.file, "/./") && !strstr(s.file, "//"));
 	CHECK_EQ(stat(s.file, &here), 0);
-	CHECK_EQ(stat(TEST_SOURCE_DIR "/symbol_test.c", &there), 0);
+	CHECK_EQ(stat(TEST_SOURCE_DIR "/unwind/symbol_test.c", &there), 0);
 	CHECK_EQ(here.st_ino, there.st_ino);
 }
 
@@ -132,11 +132,11 @@ TEST(other_files_have_their_own_lines)
 {
 	CHECK(symbol_find((uintptr_t)symbol_find, &s));
 	CHECK_STR(s.function, "symbol_find");
-	CHECK(ends_with(s.file, "/src/symbol.c"));
+	CHECK(ends_with(s.file, "/src/unwind/symbol.c"));
 	CHECK(s.line > 0);
-	CHECK(symbol_find((uintptr_t)module_refresh, &s));
-	CHECK_STR(s.function, "module_refresh");
-	CHECK(ends_with(s.file, "/src/module.c"));
+	CHECK(symbol_find((uintptr_t)module_start, &s));
+	CHECK_STR(s.function, "module_start");
+	CHECK(ends_with(s.file, "/src/platform/module.c"));
 }
 
 TEST(module_is_named)
@@ -150,7 +150,7 @@ TEST(module_is_named)
 	CHECK_STR(s.module, exe);
 }
 
-/* By way of a pointer from the loader: &puts in a program may be a stub. */
+/* By dlsym, because &puts in a program may be a stub. */
 TEST(library_functions_by_their_plain_names)
 {
 	static const char *const names[] = { "puts", "nanosleep", "fopen", "qsort" };
@@ -212,10 +212,8 @@ static void scribble_section(const struct elf_file *f, const char *name)
 		scribble((uint8_t *)(uintptr_t)section.data, section.size);
 }
 
-/*
- * Our own file with a few bytes of its debug information changed. The copy is
- * malloc'd, so that ASan sees the first byte that is read beyond it.
- */
+/* A copy of this program's file with a few bytes of its debug information changed. The
+ * copy is malloc'd, so that ASan sees a read behind its end. */
 TEST(damaged_files_never_crash)
 {
 	static const char *const names[] = {
@@ -259,10 +257,7 @@ TEST(errno_is_kept)
 	CHECK_EQ(errno, 4711);
 }
 
-/*
- * Every address of our own code has a function, and a line no further than its file
- * is long.
- */
+/* Every address of this file's code has a function, and no line beyond the last one. */
 TEST(every_instruction_has_a_place)
 {
 	uintptr_t start = (uintptr_t)symbol_find;

@@ -1,9 +1,9 @@
 /*
  * unwind_test.c - walks over stacks good and bad
  *
- * Expected addresses come from __builtin_return_address(0), which is right in
- * every function, frame pointer or not. The calls are kept real (not inlined,
- * not turned into jumps) by an empty asm after each.
+ * Expected addresses come from __builtin_return_address(0), which is right in every
+ * function, with or without a frame pointer. An empty asm after each call keeps the
+ * compiler from inlining it or making it a jump.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 #include "random.h"
 #include "test.h"
-#include "tool.h"
-#include "unwind.h"
+#include "base/tool.h"
+#include "unwind/unwind.h"
 
 #define NOINLINE    __attribute__((noinline))
 #define KEEP_CALL() __asm__ volatile("" ::: "memory")
@@ -84,7 +84,7 @@ static NOINLINE int three(int n)
 	return padding[n];
 }
 
-/* A frame of variable size: its address is kept in a register. */
+/* A frame of variable size, which is found by the frame pointer. */
 static NOINLINE int two(int n)
 {
 	char *varying = __builtin_alloca((size_t)n * 16);
@@ -121,7 +121,7 @@ TEST(calls_up_to_main_in_order)
 	CHECK(pc_count < MAX);
 }
 
-/* Frames found by a frame pointer that is not known, innermost and further out. */
+/* Finds frames, the innermost and others, by a frame pointer that is not known. */
 TEST(calls_up_to_main_by_pc_and_sp_alone)
 {
 	find_stack();
@@ -146,7 +146,7 @@ TEST(output_is_bounded)
 	CHECK_EQ(unwind_walk(&regs, stack_lo, stack_hi, few, 3), 0);
 }
 
-/* What is outside the bounds is not read, even where it holds good frames. */
+/* Nothing outside the bounds is read, even if good frames are there. */
 TEST(walk_stays_within_the_stack)
 {
 	struct unwind_regs regs;
@@ -160,7 +160,7 @@ TEST(walk_stays_within_the_stack)
 
 /* ----------------------------------------------------- goroutine entries */
 
-/* As a goroutine's first function: it says that it has no caller. */
+/* As a goroutine's first function, its row says that it has no caller. */
 
 static NOINLINE void outermost(void)
 {
@@ -260,7 +260,7 @@ TEST(through_a_signal_frame)
 	handle(SIGILL, on_trap, 0);
 	call_trap();
 	KEEP_CALL();
-	/* Stored plus one: what a trace shows of it is found at pc - 1, as for all. */
+	/* Stored plus one: a trace looks it up at pc - 1, as it does all others. */
 	check_expected(find_pc(interrupted_pc + 1) + 1);
 }
 
@@ -293,7 +293,7 @@ static NOINLINE void call_pointer(void (*fn)(void))
 	KEEP_CALL();
 }
 
-/* The commonest crash of all: the trace must show who called. */
+/* The commonest crash of all: the trace must show the caller. */
 TEST(call_of_a_null_pointer_shows_its_caller)
 {
 	sigjmp_buf buf;
@@ -358,10 +358,8 @@ static NOINLINE void single_step(void)
 	KEEP_CALL();
 }
 
-/*
- * Prologues, epilogues, linkage tables, the dynamic linker at work, system calls:
- * wherever a signal strikes, the walk finds the way out.
- */
+/* A signal in a prologue, an epilogue, a linkage table, the dynamic linker or a system
+ * call: the walk finds the way out of all. */
 TEST(from_every_instruction)
 {
 	static char alternate[1 << 17];
@@ -507,7 +505,7 @@ TEST(garbage_never_crashes_nor_hangs)
 		if (pc_count > longest)
 			longest = pc_count;
 	}
-	/* Otherwise the garbage was too easy to see through. */
+	/* If no walk got this far, the garbage does not look enough like frames. */
 	CHECK(longest > 3);
 }
 
@@ -522,7 +520,7 @@ static void copy_stack(uintptr_t *copy, uintptr_t lo, size_t size)
 	}
 }
 
-/* Real frames, some words of which have been overwritten. */
+/* Real frames with some words overwritten. */
 TEST(scribbled_stack_never_crashes)
 {
 	enum { ROUNDS = 10000 };

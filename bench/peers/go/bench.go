@@ -28,6 +28,7 @@ var workloads = map[string]func(){
 	"context":    contextWorkload,
 	"echo":       echo,
 	"fib":        fibonacci,
+	"diskread":   diskread,
 	"fileread":   fileread,
 	"idle":       idle,
 	"idleconns":  idleconns,

@@ -1,25 +1,25 @@
 /*
  * context.h (aarch64) - the switch between goroutines.
  *
- * A context at rest is a stack pointer, a frame pointer, the address to go on
- * at, and the floating-point control register. The switch is inlined, and tells
- * the compiler that it changes every other register: what is live the compiler
- * saves on the stack itself, where the unwind tables find it again. Why inlined:
- * see context.h of x86-64; returns are predicted here in the same way.
+ * A context at rest is a stack pointer, a frame pointer, the address to go on at, and the
+ * floating-point control register. The switch is inlined, and tells the compiler that it
+ * changes every other register: what is live the compiler saves on the stack itself,
+ * where the unwind tables find it again. Why inlined: see context.h of x86-64; returns
+ * are predicted here in the same way.
  *
- * The control register is in it since the ABI counts it among what a call
- * preserves: a rounding mode belongs to the goroutine that set it. A signal mask
- * does not: it belongs to the thread.
+ * The control register is part of the context since the ABI counts it among what a call
+ * preserves: a rounding mode belongs to the goroutine that set it. A signal mask does
+ * not: it belongs to the thread.
  *
- * Branch target identification: the switch leaves by x16, the register of which
- * a landing pad for calls and one for jumps both accept a branch, and there is
- * one where it arrives, behind itself and at context_entry. The pads are spelt as
- * the hints they are, which other processors and assemblers take for no-ops.
+ * Branch target identification: the switch leaves by x16, the register for which a
+ * landing pad for calls and one for jumps both accept a branch. There is a pad where it
+ * arrives, behind itself and at context_entry. The pads are spelt as hints, which other
+ * processors and assemblers take for no-ops.
  *
- * Pointer authentication: the address to go on at is not signed. It lies beside
- * the stack pointer, which whoever could change the one could change as well.
- * Return addresses that the compiler has signed stay on their stack, at the
- * stack pointer they were signed with.
+ * Pointer authentication: the address to go on at is not signed. It lies beside the stack
+ * pointer: an attacker that can change the one can change the other. Return addresses
+ * that the compiler has signed stay on their stack, at the stack pointer they were signed
+ * with.
  */
 #ifndef GORO_ARCH_CONTEXT_H
 #define GORO_ARCH_CONTEXT_H
@@ -36,10 +36,10 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, fp)
                "the asm below has these offsets");
 
 /*
- * From [x2]; the value passed is in x0, FPCR as it is now in x5. Writing FPCR
- * drains the pipeline on many processors and seldom changes anything, so it is
- * written only if it differs. The stack pointer comes last: a signal in between
- * is to find a stack that fits the code it interrupts.
+ * From [x2]; the value passed is in x0, FPCR as it is now in x5. Writing FPCR drains the
+ * pipeline on many processors and seldom changes anything, so it is written only if it
+ * differs. The stack pointer comes last: a signal in between is to find a stack that fits
+ * the code it interrupts.
  */
 #define CONTEXT_LOAD                 \
 	"ldp x16, x6, [x2, #16]\n\t" \
@@ -59,8 +59,8 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, fp)
 #define CONTEXT_CLOBBERS_SVE
 #endif
 
-/* Saves this context in *from, goes on in the one at rest in *to, which sees
- * pass as the result of its own call. */
+/* Saves this context in *from and goes on in the one at rest in *to, which sees pass as
+ * the result of its own call. */
 static inline __attribute__((always_inline)) void *
 context_switch(struct context *from, struct context *to, void *pass)
 {
@@ -102,11 +102,6 @@ context_jump(struct context *to, void *pass)
 	__builtin_unreachable();
 }
 
-/* Where a new context begins: calls g_start(pass), and goes on to sched_exit, by a jump, with
- * what that returns. Its return address is undefined in the unwind tables, so that every
- * unwinder stops here. */
-void context_entry(void);
-
 /* Prepares a new context whose stack begins below top (16-byte aligned). */
 static inline void context_make(struct context *c, void *top)
 {
@@ -116,22 +111,15 @@ static inline void context_make(struct context *c, void *top)
 	c->fpcr = 0;		/* the state a program starts with */
 }
 
-/* isb and not yield, which processors without hardware threads take for a no-op:
- * a pause that does not pause only hammers the line that is waited for. isb
- * empties the pipeline, which takes about as long as the pause of an x86. */
+/* isb and not yield, which processors without hardware threads take for a no-op: a pause
+ * that does not pause hammers the line that is waited for. isb empties the pipeline,
+ * which takes about as long as the pause of an x86. */
 static inline void cpu_relax(void)
 {
 	__asm__ volatile("isb");
 }
 
-/*
- * The current M, read anew at every call. A compiler may keep the address of a
- * thread-local variable across a call that comes back on another thread; a
- * volatile asm it may neither keep nor merge.
- */
-struct m;
-extern __thread struct m *goro_tls_m __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
+/* See base/context.h. */
 static inline struct m *m_self(void)
 {
 	struct m *mp;

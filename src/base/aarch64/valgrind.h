@@ -1,8 +1,8 @@
 /*
  * valgrind.h (aarch64) - a request to valgrind, see tool.h.
  *
- * The sequence is part of valgrind's interface (valgrind/valgrind.h): outside valgrind the
- * rotations add up to 128 bits, two full turns, and nothing happens.
+ * The sequence is part of valgrind's interface (valgrind/valgrind.h): outside valgrind
+ * the rotations add up to 128 bits, two full turns, and nothing happens.
  */
 #ifndef GORO_ARCH_VALGRIND_H
 #define GORO_ARCH_VALGRIND_H

@@ -1,27 +1,27 @@
 /*
  * context.h (x86-64) - the switch between goroutines.
  *
- * A context at rest is a stack pointer, a frame pointer, the address to go on
- * at, and the floating-point control words. The switch is inlined, and tells
- * the compiler that it changes every other register: what is live the compiler
- * saves on the stack itself, where the unwind tables find it again.
+ * A context at rest is a stack pointer, a frame pointer, the address to go on at, and the
+ * floating-point control words. The switch is inlined, and tells the compiler that it
+ * changes every other register: what is live the compiler saves on the stack itself,
+ * where the unwind tables find it again.
  *
- * Why inlined. A processor predicts a return by the calls it has seen. A switch
- * that is a function of its own and leaves by a jump leaves its call unmatched,
- * and every return after it is mispredicted, up to the goroutine's own code; one
- * that leaves by a return is right only if both sides called it from the same
- * place. Without a call of its own the switch leaves the predictor in step:
- * goroutines that parked in the same function are resumed without a miss.
+ * Why inlined. A processor predicts a return by the calls it has seen. A switch that is a
+ * function of its own and leaves by a jump leaves its call unmatched, and every return
+ * after it is mispredicted, up to the goroutine's own code. One that leaves by a return
+ * is right only if both sides called it from the same place. Without a call of its own
+ * the switch leaves the predictor in step: goroutines that parked in the same function
+ * are resumed without a miss.
  *
- * For the same reason a goroutine's function returns, up to where it began, and is left from there by a
- * jump: then the calls that led to the last switch are again the latest that the predictor
- * has seen, as if the goroutine that ended had been called from there. Who waits for what it has started
- * comes back to that. (Left from within three calls, each of its own returns was a miss:
- * 10 ns of 47 for a call of bench/fib.)
+ * For the same reason a goroutine's function returns, up to where it began, and is left
+ * from there by a jump. Then the calls that led to the last switch are again the latest
+ * that the predictor has seen, as if the ended goroutine had been called from there. A
+ * goroutine that waits for what it has started comes back to that. (Rejected: to leave
+ * from within the last calls. Each of their returns is a miss.)
  *
- * The control words are in it since the ABI counts them among what a call
- * preserves: a rounding mode belongs to the goroutine that set it. A signal mask
- * does not: it belongs to the thread.
+ * The control words are part of the context since the ABI counts them among what a call
+ * preserves: a rounding mode belongs to the goroutine that set it. A signal mask does
+ * not: it belongs to the thread.
  */
 #ifndef GORO_ARCH_CONTEXT_H
 #define GORO_ARCH_CONTEXT_H
@@ -56,8 +56,8 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, fp)
 #define CONTEXT_CLOBBERS_AVX512
 #endif
 
-/* Saves this context in *from, goes on in the one at rest in *to, which sees
- * pass as the result of its own call. */
+/* Saves this context in *from and goes on in the one at rest in *to, which sees pass as
+ * the result of its own call. */
 static inline __attribute__((always_inline)) void *
 context_switch(struct context *from, struct context *to, void *pass)
 {
@@ -86,11 +86,6 @@ context_jump(struct context *to, void *pass)
 	__builtin_unreachable();
 }
 
-/* Where a new context begins: calls g_start(pass), and goes on to sched_exit, by a jump, with
- * what that returns. Its return address is undefined in the unwind tables, so that every
- * unwinder stops here. */
-void context_entry(void);
-
 /* Prepares a new context whose stack begins below top (16-byte aligned). */
 static inline void context_make(struct context *c, void *top)
 {
@@ -106,14 +101,7 @@ static inline void cpu_relax(void)
 	__builtin_ia32_pause();
 }
 
-/*
- * The current M, read anew at every call. A compiler may keep the address of a
- * thread-local variable across a call that comes back on another thread; a
- * volatile asm it may neither keep nor merge.
- */
-struct m;
-extern __thread struct m *goro_tls_m __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
+/* See base/context.h. */
 static inline struct m *m_self(void)
 {
 	struct m *mp;

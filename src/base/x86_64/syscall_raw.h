@@ -1,6 +1,6 @@
 /*
- * syscall_raw.h (x86-64) - a system call that leaves errno alone: errno belongs to
- * the goroutine. The result, or a negative errno value.
+ * syscall_raw.h (x86-64) - a system call. Returns the result or a negative errno value,
+ * and leaves errno alone: errno belongs to the goroutine.
  */
 #ifndef GORO_ARCH_SYSCALL_RAW_H
 #define GORO_ARCH_SYSCALL_RAW_H

@@ -26,8 +26,8 @@
  *
  *	- a constant is loaded into %eax,
  *	- every instruction from there to the call is one that certainly keeps it,
- *	- no jump within the function leads in between, and no jump of the function goes to
- *	  an address that cannot be told.
+ *	- no jump within the function leads in between, and no jump of the function goes
+ *	  to an address that cannot be told.
  *
  * The same holds for libc's syscall(nr, ...): there the constant is loaded into %edi
  * before the call of that function, which must be one of it and nothing else. Code
@@ -47,19 +47,20 @@
  *
  * Not ours
  *
- * A call that was interrupted by the program's own signal looks the same if ours comes at the
- * very instruction at which the program's handler returns to it. That is not rare: a handler
- * may block all signals, and ours, sent while it runs, then comes just there. To make
- * the call once more would be wrong: a thread in sigsuspend would wait for ever. But what
- * the kernel restored the registers from is still there, below the stack that it returned
- * to, and our handler has a stack of its own: if it is found the call is left as it is.
+ * A call that was interrupted by the program's own signal looks the same if ours comes at
+ * the very instruction at which the program's handler returns to it. That is not rare: a
+ * handler may block all signals, and ours, sent while it runs, then comes just there. To
+ * make the call once more would be wrong: a thread in sigsuspend would wait for ever. But
+ * what the kernel restored the registers from is still there, below the stack that it
+ * returned to, and our handler has a stack of its own: if it is found the call is left as
+ * it is.
  *
  * What cannot be told apart is a handler that runs on the thread's alternate stack
  * (SA_ONSTACK), as ours does. And where the program's signal has interrupted such a call
- * before, at the same depth and with the same arguments, and nothing has used that part of
- * the stack since, one that ours interrupted fails with EINTR, too.
+ * before, at the same depth and with the same arguments, and nothing has used that part
+ * of the stack since, one that ours interrupted fails with EINTR, too.
  */
-#include "restart.h"
+#include "preempt/x86_64/restart.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -70,10 +71,11 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "eh_frame.h"
-#include "insn.h"
-#include "os.h"
-#include "tool.h"
+#include "unwind/eh_frame.h"
+#include "preempt/x86_64/insn.h"
+#include "base/os.h"
+#include "base/throw.h"
+#include "base/tool.h"
 
 /* Newer than some headers. */
 #define SYS_EPOLL_PWAIT2 441
@@ -120,6 +122,7 @@ static bool function_of(uintptr_t pc, struct code *out)
 	if (!module_find(pc, &module) || !eh_frame_find(&module, pc, &fde) ||
 	    fde.size > FUNCTION_BYTES_MAX)
 		return false;
+	check(pc - fde.start < fde.size);
 	for (uintptr_t at = fde.start; at < fde.start + fde.size; at = (at | (PAGE_BYTES - 1)) + 1)
 		if (!os_is_readable(at & ~(uintptr_t)7))
 			return false;
@@ -132,17 +135,20 @@ static bool find_before(struct code f, const uint8_t *end, struct insn *in)
 {
 	const uint8_t *at = f.start;
 
+	check(f.start <= end && end <= f.end);
 	for (; at < end; at = in->end)
 		if (!insn_decode(in, at, f.end))
 			return false;
 	return at == end && at != f.start;
 }
 
-/* No jump leads behind `from`, up to `to`, as far as can be told: in all of the function. */
+/* No jump leads behind `from`, up to `to`, as far as can be told: in all of the function.
+ * */
 static bool is_straight(struct code f, const uint8_t *from, const uint8_t *to)
 {
 	struct insn in;
 
+	check(f.start <= from && from < to && to <= f.end);
 	for (const uint8_t *at = f.start; at < f.end; at = in.end) {
 		const uint8_t *target;
 
@@ -202,7 +208,8 @@ static const uint8_t *indirect_target(const struct insn *in, bool call)
 	return slot && os_is_readable((uintptr_t)slot) ? (const uint8_t *)word_at(slot) : NULL;
 }
 
-/* Where the linkage table's code at stub goes: "jmp *slot(%rip)", perhaps behind endbr64. */
+/* Where the linkage table's code at stub goes: "jmp *slot(%rip)", perhaps behind endbr64.
+ * */
 static const uint8_t *stub_target(const uint8_t *stub)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -263,6 +270,7 @@ static struct restart_frame *push_frame(greg_t *reg, long nr)
 {
 	struct restart_frame *f = (struct restart_frame *)(reg[REG_RSP] - RED_ZONE_BYTES) - 1;
 
+	tool_stack_grows(f, sizeof *f);
 	*f = (struct restart_frame){
 		.rdi = reg[REG_RDI], .rsi = reg[REG_RSI], .rdx = reg[REG_RDX], .r10 = reg[REG_R10],
 		.r8 = reg[REG_R8], .rip = reg[REG_RIP], .nr = nr,
@@ -309,6 +317,7 @@ static void go_on_with_rest(long nr, greg_t *reg)
 	f->done = reg[REG_RAX];
 	reg[REG_RSI] += f->done;
 	reg[REG_RDX] -= f->done;
+	check(f->done > 0 && reg[REG_RDX] > 0);
 	reg[REG_RIP] = (greg_t)restart_rest;
 }
 
@@ -331,7 +340,8 @@ static bool is_wall_clock(long clock)
 	       clock == CLOCK_TAI;
 }
 
-/* Where the span is, as a rule. select, pselect6 and ppoll write back what is left. */
+/* Where the span is. select, pselect6 and ppoll have none here: they write back what is
+ * left. */
 static struct span span_of(long nr, const greg_t *reg)
 {
 	switch (nr) {
@@ -397,6 +407,7 @@ static bool go_on_for_time_left(long nr, greg_t *reg)
 		f = push_frame(reg, nr);
 		f->until = os_now() + s.ns;
 	}
+	check(f->nr == nr && s.reg >= 0);
 	left = f->until - os_now();
 	if (left < 0)
 		left = 0;
@@ -408,9 +419,9 @@ static bool go_on_for_time_left(long nr, greg_t *reg)
 
 /* ------------------------------------------------------ whose signal was it? */
 
-/* What the kernel writes for a handler, from the stack pointer down: what is below it and in
- * use, the floating-point state at a multiple of 64, and the rest, of which the context begins at
- * a multiple of 16. */
+/* What the kernel writes for a handler, from the stack pointer down: what is below it and
+ * in use, the floating-point state at a multiple of 64, and the rest, of which the
+ * context begins at a multiple of 16. */
 #define FP_ALIGN    64
 #define FRAME_BYTES 440		/* 8, the context with a mask of 64 signals, siginfo_t */
 
@@ -429,25 +440,27 @@ TOOL_UNCHECKED static bool is_from(const ucontext_t *uc, uintptr_t at, uintptr_t
 	return true;
 }
 
-/* How much the floating-point state takes is seen by our own frame, which begins at the top of
- * the alternate stack: up to a multiple of 64. So there are two places where the other one's
- * may be. (It stays there: ours may come twice.) */
+/* How much the floating-point state takes is seen by our own frame, which begins at the
+ * top of the alternate stack: up to a multiple of 64. So there are two places where the
+ * other one's may be. (It stays there: ours may come twice.) */
 TOOL_UNCHECKED static bool not_ours(const ucontext_t *uc, struct restart_stack on)
 {
 	uintptr_t sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP] - RED_ZONE_BYTES;
 	uintptr_t top = (uintptr_t)uc->uc_stack.ss_sp + uc->uc_stack.ss_size;
 	uintptr_t bytes = top - (uintptr_t)uc->uc_mcontext.fpregs;
+	bool found = false;
 
 	if (bytes > uc->uc_stack.ss_size || sp >= on.hi ||
 	    sp < on.lo + bytes + FRAME_BYTES + 2 * FP_ALIGN)
 		return false;
-	for (int i = 0; i < 2; i++) {
+	tool_reads_below_begin();
+	for (int i = 0; i < 2 && !found; i++) {
 		uintptr_t fp = ((sp - bytes) & -(uintptr_t)FP_ALIGN) + (uintptr_t)i * FP_ALIGN;
 
-		if (is_from(uc, (fp - FRAME_BYTES) & -(uintptr_t)16, fp))
-			return true;
+		found = is_from(uc, (fp - FRAME_BYTES) & -(uintptr_t)16, fp);
 	}
-	return false;
+	tool_reads_below_end();
+	return found;
 }
 
 TOOL_RACY bool restart_interrupted(void *ucontext, struct restart_stack on)
@@ -460,6 +473,7 @@ TOOL_RACY bool restart_interrupted(void *ucontext, struct restart_stack on)
 	if ((!nothing && !part) || (nr = restart_number((uintptr_t)reg[REG_RIP], (uintptr_t)reg[REG_RSP])) < 0 ||
 	    not_ours(ucontext, on))
 		return false;
+	check(nr <= NUMBER_MAX);
 	if (part && is_whole(nr, reg))
 		go_on_with_rest(nr, reg);
 	if (!nothing || !restart_wanted(nr))

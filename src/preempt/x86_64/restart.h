@@ -1,6 +1,6 @@
 /*
- * restart.h (x86-64) - a system call that our signal interrupted goes on as if nothing had
- * been. Defined in restart.c and restart.S.
+ * restart.h (x86-64) - a system call that our signal interrupted goes on as if nothing
+ * had been. Defined in restart.c and restart.S.
  */
 #ifndef GORO_ARCH_RESTART_H
 #define GORO_ARCH_RESTART_H

@@ -1,12 +1,12 @@
 /*
- * go_entry.S (aarch64) - what go() calls as if it were the goroutine's function, where the
- * arguments have to be converted.
+ * go_entry.S (aarch64) - what go() calls as if it were the goroutine's function, where
+ * the arguments have to be converted.
  */
 	.text
 
-/* The arguments are those of any function, in registers; the struct goro_call is the static
- * chain, in x18. Calls go_called with the same arguments, with that as the seventh and with
- * our return address as the eighth. */
+/* The arguments are those of any function, in registers; the struct goro_call is the
+ * static chain, in x18. Calls go_called with the same arguments, with that as the seventh
+ * and with our return address as the eighth. */
 	.globl	go_entry
 	.hidden	go_entry
 	.type	go_entry, @function

@@ -12,7 +12,8 @@
 	.p2align 4
 context_entry:
 	.cfi_startproc
-	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc, in 4 bytes */
+	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc, in 4
+							 * bytes */
 	.cfi_undefined %rip
 	movq	%rax, %rdi
 	call	g_start

@@ -1,9 +1,8 @@
 /*
- * regs.h (aarch64) - what the unwinder has to know about this processor
+ * regs.h (aarch64) - what the unwinder knows of this processor
  *
- * Registers are numbered as DWARF numbers them: x0 to x30, sp, pc. The vector
- * registers come later in that numbering (64 and up) and never matter for finding a
- * frame, so they have no place here.
+ * Registers have their DWARF numbers: x0 to x30, sp, pc. Vector registers (64 and up) are
+ * left out: no frame is found by them.
  */
 #ifndef GORO_ARCH_REGS_H
 #define GORO_ARCH_REGS_H
@@ -30,34 +29,28 @@ enum {
 
 enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 
-/*
- * The registers regs_capture() fills in: those a called function must preserve (x19
- * to x29), sp and pc.
- */
+/* What regs_capture() fills in: the callee-saved registers (x19 to x29), sp and pc. */
 #define REGS_CAPTURED (((1ull << 11) - 1) << UNWIND_X19 | 1ull << UNWIND_XSP | 1ull << UNWIND_XPC)
 
-/*
- * A frame record lies at the bottom of its frame, so it does not tell where the
- * caller's frame begins.
- */
+/* A frame record lies at the bottom of its frame: the caller's may begin far above it. */
 #define REGS_RECORD_ENDS_FRAME 0
 
-/* Where a call left its return address: in x30. */
+/* A call leaves its return address in x30. */
 #define REGS_CALL_PUSHES 0
 
-/* In a signal frame, the distance from sp to the ucontext: a siginfo_t comes first. */
+/* The distance from a signal frame's sp to the ucontext: a siginfo_t lies between. */
 #define REGS_SIGRETURN_UCONTEXT 128
 
-/* Where a signal came; for code without calls of its own, see tool.h. */
+/* The pc that a signal interrupted. Macros, for TOOL_RACY code: see tool.h. */
 #define REGS_UCONTEXT_PC(uc) ((uintptr_t)((const ucontext_t *)(uc))->uc_mcontext.pc)
 
-/* .. and whether that is where a system call returns to. */
+/* Whether a system call returns to pc. */
 #define REGS_AFTER_SYSCALL(pc) (((const uint32_t *)(pc))[-1] == 0xd4000001)
 
-/* .. or where one will be made again that the signal interrupted. */
+/* Whether the kernel restarts, at pc, a system call that the signal interrupted. */
 #define REGS_AT_SYSCALL(pc) (((const uint32_t *)(pc))[0] == 0xd4000001)
 
-/* All registers at the time of a signal. */
+/* All registers that the signal interrupted. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {
 	const ucontext_t *uc = ucontext;
@@ -68,10 +61,7 @@ static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *uc
 	reg[UNWIND_XPC] = uc->uc_mcontext.pc;
 }
 
-/*
- * The registers in REGS_CAPTURED, here and now. One asm statement, so that pc and
- * sp belong together.
- */
+/* Stores REGS_CAPTURED. One asm statement, so that pc and sp belong together. */
 static inline __attribute__((always_inline)) void regs_capture(uintptr_t reg[UNWIND_NREG])
 {
 	__asm__ volatile("adr x9, .\n\t"
@@ -94,10 +84,7 @@ static inline bool regs_is_sigreturn(uint64_t code)
 	return code == 0xd4000001d2801168;
 }
 
-/*
- * What kind of call ends at ra; no byte below `start` is read. Sets *target if it
- * can be told.
- */
+/* The kind of call that ends at ra. Reads nothing below start. Sets *target if direct. */
 static inline enum regs_call regs_call_before(uintptr_t ra, uintptr_t start, uintptr_t *target)
 {
 	uint32_t insn;
@@ -110,17 +97,14 @@ static inline enum regs_call regs_call_before(uintptr_t ra, uintptr_t start, uin
 		*target = ra - sizeof(insn) + (uintptr_t)((intptr_t)((uint64_t)insn << 38) >> 36);
 		return REGS_CALL_DIRECT;
 	}
-	/* blr, and its authenticating relatives */
+	/* blr, and its forms that authenticate the pointer */
 	if ((insn & 0xfffffc1f) == 0xd63f0000 || (insn & 0xfefff800) == 0xd63f0800)
 		return REGS_CALL_INDIRECT;
 	return REGS_CALL_NONE;
 }
 
-/*
- * A return address without its pointer authentication code: xpaclri, spelt as the
- * hint it is, so that assemblers and processors without the extension take it for a
- * no-op.
- */
+/* A return address without its pointer authentication code. xpaclri is written as a hint:
+ * assemblers and processors without the extension take it for a no-op. */
 static inline uintptr_t regs_strip_signature(uintptr_t pc)
 {
 	register uintptr_t x30 __asm__("x30") = pc;

@@ -1,9 +1,8 @@
 /*
- * regs.h (x86-64) - what the unwinder has to know about this processor
+ * regs.h (x86-64) - what the unwinder knows of this processor
  *
- * Registers are numbered as DWARF numbers them, which is not the processor's own
- * order. Number 16 is the "return address column"; in a register set it holds the
- * program counter.
+ * Registers have their DWARF numbers, which are not the processor's own order. Number 16
+ * is the "return address column"; a register set holds the program counter there.
  */
 #ifndef GORO_ARCH_REGS_H
 #define GORO_ARCH_REGS_H
@@ -28,39 +27,33 @@ enum {
 
 enum regs_call { REGS_CALL_NONE, REGS_CALL_DIRECT, REGS_CALL_INDIRECT };
 
-/* The registers regs_capture() fills in: those a called function must preserve, and pc. */
+/* What regs_capture() fills in: the callee-saved registers and pc. */
 #define REGS_CAPTURED                                                       \
 	(1ull << UNWIND_RBX | 1ull << UNWIND_RBP | 1ull << UNWIND_RSP |     \
 	 1ull << UNWIND_R12 | 1ull << UNWIND_R13 | 1ull << UNWIND_R14 |     \
 	 1ull << UNWIND_R15 | 1ull << UNWIND_RIP)
 
-/*
- * A frame record (saved frame pointer, return address) ends where the caller's
- * frame begins: see unwind.c.
- */
+/* A frame record (saved frame pointer, return address) ends where the caller's begins. */
 #define REGS_RECORD_ENDS_FRAME 1
 
-/* Where a call left its return address: on top of the stack. */
+/* A call pushes its return address. */
 #define REGS_CALL_PUSHES 1
 
-/*
- * In a signal frame, the distance from sp, as it is at the return from the handler,
- * to the ucontext.
- */
+/* The distance from a signal frame's sp, in the trampoline, to the ucontext. */
 #define REGS_SIGRETURN_UCONTEXT 0
 
-/* Where a signal came; for code without calls of its own, see tool.h. */
+/* The pc that a signal interrupted. Macros, for TOOL_RACY code: see tool.h. */
 #define REGS_UCONTEXT_PC(uc) ((uintptr_t)((const ucontext_t *)(uc))->uc_mcontext.gregs[REG_RIP])
 
-/* .. and whether that is where a system call returns to. */
+/* Whether a system call returns to pc. */
 #define REGS_AFTER_SYSCALL(pc) \
 	(((const uint8_t *)(pc))[-2] == 0x0f && ((const uint8_t *)(pc))[-1] == 0x05)
 
-/* .. or where one will be made again that the signal interrupted. */
+/* Whether the kernel restarts, at pc, a system call that the signal interrupted. */
 #define REGS_AT_SYSCALL(pc) \
 	(((const uint8_t *)(pc))[0] == 0x0f && ((const uint8_t *)(pc))[1] == 0x05)
 
-/* All registers at the time of a signal. */
+/* All registers that the signal interrupted. */
 static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *ucontext)
 {
 	static const uint8_t greg[UNWIND_NREG] = {
@@ -73,10 +66,7 @@ static inline void regs_from_ucontext(uintptr_t reg[UNWIND_NREG], const void *uc
 		reg[i] = (uintptr_t)uc->uc_mcontext.gregs[greg[i]];
 }
 
-/*
- * The registers in REGS_CAPTURED, here and now. One asm statement, so that pc and
- * sp belong together.
- */
+/* Stores REGS_CAPTURED. One asm statement, so that pc and sp belong together. */
 static inline __attribute__((always_inline)) void regs_capture(uintptr_t reg[UNWIND_NREG])
 {
 	__asm__ volatile("leaq 0(%%rip), %%rax\n\t"
@@ -102,7 +92,7 @@ static inline bool regs_is_sigreturn(uint64_t code)
 	return code == 0x0f0000000fc0c748 || (code & 0x00ffffffffffffff) == 0x00050f0000000fb8;
 }
 
-/* Is the operand of a call at code[0], which ends `size` bytes on, a register or memory? */
+/* Are the `size` bytes at code a call by a register or by memory? */
 static inline bool regs_is_indirect_call(const uint8_t *code, unsigned size)
 {
 	uint8_t mod = code[1] >> 6, rm = code[1] & 7;
@@ -112,10 +102,7 @@ static inline bool regs_is_indirect_call(const uint8_t *code, unsigned size)
 	return code[0] == 0xff && (code[1] & 0x38) == 0x10 && size == 2 + sib + displacement;
 }
 
-/*
- * What kind of call ends at ra; no byte below `start` is read. Sets *target if it
- * can be told.
- */
+/* The kind of call that ends at ra. Reads nothing below start. Sets *target if direct. */
 static inline enum regs_call regs_call_before(uintptr_t ra, uintptr_t start, uintptr_t *target)
 {
 	const uint8_t *end = (const uint8_t *)ra;

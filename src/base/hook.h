@@ -1,0 +1,54 @@
+/*
+ * hook.h - how a room below calls rooms above it that it does not know.
+ *
+ * The room below has an occasion (the runtime starts, a child was forked, a thread came)
+ * and a list of hooks, which it runs. A module above adds a function of its own to the
+ * list when the library is loaded, before the program's code runs. So a new module
+ * touches nothing below it.
+ *
+ * Rejected: a section that the linker gathers. --gc-sections, `ld -r` and builds as one
+ * file each treat it differently.
+ */
+#ifndef GORO_HOOK_H
+#define GORO_HOOK_H
+
+struct hook {
+	void (*fn)(void);
+	int order;		/* functions run from low to high */
+	struct hook *next;
+};
+
+/* AT_LOAD(fill); runs the function when the library is loaded, to fill hooks. Priorities
+ * up to 100 are the implementation's, so no constructor of the program runs earlier. */
+#define AT_LOAD(function)                                                         \
+	static __attribute__((constructor(101), used)) void function##_at_load(void) \
+	{                                                                         \
+		function();                                                       \
+	}                                                                         \
+	_Static_assert(1, "takes the semicolon")
+
+/* HOOK(at_start, START_STATE, dump_init); adds the function to the list at load. */
+#define HOOK(list, place, function)                                               \
+	static void list##_##function(void)                                       \
+	{                                                                         \
+		static struct hook hook = { .fn = (function), .order = (place) }; \
+		hook_add(&(list), &hook);                                         \
+	}                                                                         \
+	AT_LOAD(list##_##function)
+
+/* By order, and among equals in order of adding. Before the program has threads. */
+static inline void hook_add(struct hook **at, struct hook *h)
+{
+	while (*at && (*at)->order <= h->order)
+		at = &(*at)->next;
+	h->next = *at;
+	*at = h;
+}
+
+static inline void hook_run(const struct hook *h)
+{
+	for (; h; h = h->next)
+		h->fn();
+}
+
+#endif
