@@ -29,7 +29,7 @@ OUTSIDE = {"http"}
 
 # Not measured with 4, 8, ... processors: they take a given time, or memory that
 # the first measurements have told of already, or share the machine with wrk.
-UNSCALED = {"blocking", "hogs", "http", "idle", "idleconns", "lateness", "memory",
+UNSCALED = {"blocking", "crowd", "hogs", "http", "idle", "idleconns", "lateness", "memory",
             "startup", "timers", "wakeup"}
 SCALED_PEERS = {"goro", "go"}
 

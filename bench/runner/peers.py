@@ -81,6 +81,26 @@ class Goro(Programs):
         return "unknown build type"
 
 
+class Calls:
+    """goro's programs as they are, with libgoro-calls preloaded: those that are linked
+    with the shared library."""
+
+    name = "calls"
+    workloads = {"crowd"}
+
+    def __init__(self, programs):
+        self.programs = programs
+        self.library = programs.parent / "extra" / "calls" / "libgoro-calls.so"
+        self.env = {"LD_PRELOAD": str(self.library)}
+
+    def build(self):
+        run_text(["cmake", "--build", self.programs.parent, "--target", "goro_calls"], cwd=ROOT)
+        self.version = git_version()
+
+    def command(self, workload, procs):
+        return [self.programs / f"bench_{workload}"] if workload in self.workloads else None
+
+
 class Started:
     """A peer whose start is measured by our bench_startup: it needs only a
     program to start."""
@@ -101,6 +121,10 @@ class Go(Started):
     name = "go"
     directory = OUT / "peers" / "go"
     program = directory / "gorobench"
+
+    def __init__(self, programs):
+        super().__init__(programs)
+        self.env = {"CROWD_SERVER": str(programs / "bench_crowd")}
 
     def build(self):
         go = os.environ.get("GO") or run_text([ROOT / "tools/setup", "go"]).strip()
@@ -181,9 +205,9 @@ class Bare(Native):
     name = "bare"
 
 
-PEERS = {peer.name: peer for peer in (Go, Boost, Tbb, Pthreads, Libuv, Bare)}
+PEERS = {peer.name: peer for peer in (Go, Boost, Tbb, Pthreads, Libuv, Bare, Calls)}
 TITLES = {"goro": "goro", "go": "Go", "boost": "Boost.Fiber", "tbb": "oneTBB",
-          "pthreads": "pthreads", "libuv": "libuv", "bare": "bare calls"}
+          "pthreads": "pthreads", "libuv": "libuv", "bare": "bare calls", "calls": "goro-calls"}
 FLOOR = Bare.name
 
 

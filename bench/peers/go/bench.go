@@ -26,6 +26,7 @@ var workloads = map[string]func(){
 	"buffered":   buffered,
 	"chain":      chain,
 	"context":    contextWorkload,
+	"crowd":      crowd,
 	"echo":       echo,
 	"fib":        fibonacci,
 	"diskread":   diskread,
@@ -59,8 +60,8 @@ func main() {
 		}
 		return
 	}
-	if len(os.Args) != 2 || workloads[os.Args[1]] == nil {
-		fail("usage: gorobench WORKLOAD | list")
+	if len(os.Args) < 2 || workloads[os.Args[1]] == nil {
+		fail("usage: gorobench WORKLOAD [ARGUMENT...] | list")
 	}
 	workloads[os.Args[1]]()
 }
