@@ -12,9 +12,10 @@ commands are run in FOLDER, and what each prints must have the form of what stan
     the same kind as one that the page has.
 
 What a command prints may depend on what else the machine does: the block is run again until it
-prints that, for TRIES times. What happens in `goro explain` is a matter of moments: each sentence of
-the page must be there in one of the runs, and the columns in each.
+prints that, for TRIES times. A row of the page has to be there in one of the runs. Which goroutine does what in `goro explain` is a matter of moments: each
+sentence of the page must be there in one of the runs, of any goroutine, and the columns in each.
 """
+import collections
 import os
 import re
 import subprocess
@@ -79,8 +80,8 @@ def sections(lines):
     return out
 
 
-def differs(expected, printed):
-    """What is not as the page says; None: nothing."""
+def differs(expected, printed, seen):
+    """What is not as the page says; None: nothing. seen: the rows of all runs."""
     want, got = sections(expected), sections(printed)
     if want and want[-1] == ["..."]:
         want, got = want[:-1], got[:len(want) - 1]
@@ -93,7 +94,8 @@ def differs(expected, printed):
         more = "..." in page
         rows = {form(line, False): line for line in page[1:] if line != "..."}
         found = {form(line, False): line for line in now[1:]}
-        for row in rows.keys() - found.keys():
+        seen.update(found)
+        for row in rows.keys() - seen:
             return f"no row like {rows[row]!r}"
         kinds = {form(line, False, words=False) for line in rows.values()}
         for row in found.keys() - rows.keys():
@@ -104,7 +106,13 @@ def differs(expected, printed):
 
 # ------------------------------------------------------------------ goro explain
 
+GOROUTINE = re.compile(r"\bG\d+ [a-z]+")
 STEP = re.compile(r"^ *(\d[\d.]* (?:us|ms|s|ns)|0)  (.*)")
+
+
+def sentence(step):
+    """A step, whichever goroutine and processor it is about."""
+    return re.sub(r"\d[\d.]*", "N", GOROUTINE.sub("G", step))
 
 
 def steps(lines):
@@ -121,20 +129,20 @@ def steps(lines):
             out.append("")
             columns.add(STEP.match(line).start(2))
         out[-1] += " " + line[at:].strip()
-    return [line.rstrip() for line in lines[:title + 1]], [re.sub(r"\d[\d.]*", "N", step) for step in out], columns
+    return [line.rstrip() for line in lines[:title + 1]], [sentence(step) for step in out], columns
 
 
-def differs_explain(expected, printed, told_before):
+def differs_explain(expected, printed, seen):
     above, told, columns = steps(expected)
     above_now, told_now, columns_now = steps(printed)
     if above != above_now:
         return f"{above_now} instead of {above}"
     if columns != columns_now:
         return f"its columns: {columns_now} instead of {columns}"
-    told_before.update(told_now)
-    for sentence in told:
-        if sentence not in told_before:
-            return f"nothing like {sentence!r}"
+    seen.update(told_now)
+    for step in told:
+        if step not in seen:
+            return f"nothing like {step!r}"
     return None
 
 
@@ -151,7 +159,7 @@ def commands(block):
     return out
 
 
-def compare(block, folder, told):
+def compare(block, folder, seen):
     for command, expected in commands(block):
         done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60,
                               env=os.environ | {"GORO_MAXPROCS": "2"}, check=False)
@@ -159,7 +167,7 @@ def compare(block, folder, told):
             return f"{command}: status {done.returncode}: {done.stderr}"
         printed = done.stdout.rstrip("\n").split("\n") if done.stdout else []
         explains = command.startswith("goro explain")
-        why = differs_explain(expected, printed, told) if explains else differs(expected, printed)
+        why = (differs_explain if explains else differs)(expected, printed, seen[command])
         if why:
             return f"{command}: {why} in:\n{done.stdout}"
     return None
@@ -174,9 +182,9 @@ def main():
         for block in BLOCK.findall(text):
             if not SAMPLE.search(block):
                 continue
-            told = set()
+            seen = collections.defaultdict(set)
             for _ in range(TRIES):
-                why = compare(block, folder, told)
+                why = compare(block, folder, seen)
                 if not why:
                     break
             else:
