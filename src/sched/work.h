@@ -1,5 +1,5 @@
 /*
- * work.h - work sources: what a P has to do besides its run queues.
+ * work.h - work sources: what a P has to do besides its run queues. Defined in work.c.
  *
  * A module may put work off and leave it with a P: reads that were not tried, writes that
  * were not sent. Such a module is a work source. It registers once, at the start, and
@@ -12,8 +12,7 @@
  *	- Other threads may take the work away. The bit is set until the owner sees that.
  *
  * The scheduler calls the sources in the order in which they registered, and each only if
- * its bit is set. The members of struct work_source say when. A source leaves out (NULL)
- * what does not concern it.
+ * its bit is set. A source leaves out (NULL) what does not concern it.
  *
  * Rejected: a function that says whether a source has work. Every M that is about to
  * sleep and every handoff would call all of them.
@@ -21,9 +20,7 @@
 #ifndef GORO_WORK_H
 #define GORO_WORK_H
 
-#include "sched/rt.h"
 #include "sched/runq.h"
-#include "sched/types.h"
 
 /* A goroutine may run for this long beside work that is late. */
 #define WORK_SLICE_NS 200000
@@ -55,7 +52,9 @@ struct work_source {
 	 * TIMER_NEVER: the source needs none. */
 	int64_t (*watch)(int64_t now);
 
-	uint32_t bit;		/* set by work_register */
+	/* Set by work_register. */
+	uint32_t bit;
+	struct work_source *next;
 };
 
 /* While the runtime starts. */
@@ -87,48 +86,20 @@ static inline bool p_has_work(const struct p *pp)
 	return !runq_empty(pp) || work_deferred(pp);
 }
 
-/* The slow halves: some bit of the P is set. */
-bool work_due_slow(const struct p *pp);
-bool work_late_slow(const struct p *pp);
-void work_see_to_due_slow(struct m *mp);
-struct g *work_take_slow(struct m *mp);
-struct g *work_flush_slow(struct m *mp);
+/* Each calls the member of that name of the sources that have something on the P. */
+bool work_due(const struct p *pp);
+bool work_late(const struct p *pp);
+void work_see_to_due(struct m *mp);
+struct g *work_take(struct m *mp);
+struct g *work_flush(struct m *mp);	/* and takes the first from the P's queues */
 void work_before_call_slow(struct m *mp);
-
-static inline bool work_due(const struct p *pp)
-{
-	return work_deferred(pp) && work_due_slow(pp);
-}
-
-static inline bool work_late(const struct p *pp)
-{
-	return work_deferred(pp) && work_late_slow(pp);
-}
-
-static inline void work_see_to_due(struct m *mp)
-{
-	if (work_deferred(mp->p))
-		work_see_to_due_slow(mp);
-}
-
-static inline struct g *work_take(struct m *mp)
-{
-	return work_deferred(mp->p) ? work_take_slow(mp) : NULL;
-}
-
-/* Calls flush of the sources, and takes the first from the P's queues. */
-static inline struct g *work_flush(struct m *mp)
-{
-	return work_deferred(mp->p) ? work_flush_slow(mp) : NULL;
-}
+void work_drain(struct m *mp, struct p *from, struct p *to);
+int64_t work_watch(int64_t now);
 
 static inline void work_before_call(struct m *mp)
 {
 	if (work_deferred(mp->p))
 		work_before_call_slow(mp);
 }
-
-void work_drain(struct m *mp, struct p *from, struct p *to);
-int64_t work_watch(int64_t now);
 
 #endif
