@@ -26,30 +26,45 @@ struct trace_undo {
 
 #define TRACE_CALLS_MAX 100
 
-struct trace_hook {
-	/* With a P. */
-	void (*go_ready)(struct m *mp, struct g *gp);
-	void (*go_start)(struct m *mp, struct g *gp);
-	void (*go_block)(struct m *mp, struct g *gp);
-	void (*go_end)(struct m *mp);
-	void (*go_named)(struct m *mp);
-	void (*p_start)(struct m *mp, struct p *pp);
-	void (*p_stop)(struct m *mp);
-	void (*call_begin)(struct m *mp);
-	void (*call_end)(struct m *mp);
-	void (*p_stolen)(struct p *pp);
-	void (*world_stop)(struct m *mp, const char *why);
-	void (*world_start)(struct m *mp);
-	void (*procs)(struct m *mp, int procs);
+/* X(name, parameters, arguments): a member of the table and the function trace_name that
+ * calls it. */
+#define TRACE_HOOK_LIST(X)                                                         \
+	/* With a P. gp becomes runnable: its status still says from what. */      \
+	X(go_ready, (struct m *mp, struct g *gp), (mp, gp))                      \
+	X(go_start, (struct m *mp, struct g *gp), (mp, gp))                      \
+	/* gp is about to wait. */                                                 \
+	X(go_block, (struct m *mp, struct g *gp), (mp, gp))                      \
+	X(go_end, (struct m *mp), (mp))                                          \
+	X(go_named, (struct m *mp), (mp))                                        \
+	/* An owned P becomes mp's, and is mp's no longer. */                      \
+	X(p_start, (struct m *mp, struct p *pp), (mp, pp))                       \
+	X(p_stop, (struct m *mp), (mp))                                          \
+	/* An announced call begins, with the P left behind; it ends with the P. */ \
+	X(call_begin, (struct m *mp), (mp))                                      \
+	X(call_end, (struct m *mp), (mp))                                        \
+	/* A P that was left behind is the caller's now. */                        \
+	X(p_stolen, (struct p *pp), (pp))                                        \
+	X(world_stop, (struct m *mp, const char *why), (mp, why))                \
+	X(world_start, (struct m *mp), (mp))                                     \
+	/* GOMAXPROCS has changed. */                                              \
+	X(procs, (struct m *mp, int procs), (mp, procs))                         \
+	/* With sched.lock, and perhaps no P. The P of an M in user code was taken; \
+	 * its goroutine was in these calls, if n > 0. */                          \
+	X(p_taken, (struct m *of, struct p *pp, const uintptr_t *pcs, size_t n),  \
+	  (of, pp, pcs, n))                                                       \
+	/* mp, which lost its P, is back in the runtime, and its goroutine runnable. */ \
+	X(go_back, (struct m *mp, struct g *gp), (mp, gp))                       \
+	/* An M without a P makes a parked goroutine ready, or starts a new one. */ \
+	X(ready_outside, (struct m *mp, struct g *gp), (mp, gp))                 \
+	X(create_outside, (struct m *mp, struct g *gp), (mp, gp))
 
-	/* With sched.lock, and perhaps no P. */
-	void (*p_taken)(struct m *of, struct p *pp, const uintptr_t *pcs, size_t n);
+struct trace_hook {
+#define X(name, params, args) void (*name)params;
+	TRACE_HOOK_LIST(X)
+#undef X
+	/* With sched.lock: see trace_p_given. */
 	struct trace_undo (*p_given)(struct m *of, struct p *pp);
 	void (*p_given_undo)(struct m *of, struct p *pp, const struct trace_undo *undo);
-	void (*go_back)(struct m *mp, struct g *gp);
-	void (*ready_outside)(struct m *mp, struct g *gp);
-	void (*create_outside)(struct m *mp, struct g *gp);
-
 	/* Any state. Stores the calls of a goroutine whose thread sleeps in the kernel,
 	 * at most TRACE_CALLS_MAX, and returns how many. */
 	size_t (*asleep_in)(struct m *of, uintptr_t *pcs);
@@ -63,41 +78,14 @@ static inline bool trace_on(void)
 	return unlikely(load_relaxed(&sched.tracing));
 }
 
-#define TRACE_HOOK(name, params, args)                   \
-	static inline void trace_##name params           \
-	{                                                \
-		if (trace_on())                          \
-			trace_hook.name args;            \
+#define X(name, params, args)                \
+	static inline void trace_##name params \
+	{                                    \
+		if (trace_on())              \
+			trace_hook.name args; \
 	}
-
-/* gp becomes runnable. Its status still says from what. */
-TRACE_HOOK(go_ready, (struct m *mp, struct g *gp), (mp, gp))
-/* gp runs. */
-TRACE_HOOK(go_start, (struct m *mp, struct g *gp), (mp, gp))
-/* gp is about to wait. */
-TRACE_HOOK(go_block, (struct m *mp, struct g *gp), (mp, gp))
-TRACE_HOOK(go_end, (struct m *mp), (mp))
-TRACE_HOOK(go_named, (struct m *mp), (mp))
-/* An owned P becomes mp's, and is mp's no longer. */
-TRACE_HOOK(p_start, (struct m *mp, struct p *pp), (mp, pp))
-TRACE_HOOK(p_stop, (struct m *mp), (mp))
-/* An announced call begins, with the P left behind; it ends with the P. */
-TRACE_HOOK(call_begin, (struct m *mp), (mp))
-TRACE_HOOK(call_end, (struct m *mp), (mp))
-/* A P that was left behind is the caller's now. */
-TRACE_HOOK(p_stolen, (struct p *pp), (pp))
-TRACE_HOOK(world_stop, (struct m *mp, const char *why), (mp, why))
-TRACE_HOOK(world_start, (struct m *mp), (mp))
-/* GOMAXPROCS has changed. */
-TRACE_HOOK(procs, (struct m *mp, int procs), (mp, procs))
-
-/* The P of an M in user code was taken; its goroutine was in these calls, if n > 0. */
-TRACE_HOOK(p_taken, (struct m *of, struct p *pp, const uintptr_t *pcs, size_t n), (of, pp, pcs, n))
-/* mp, which lost its P, is back in the runtime, and its goroutine runnable. */
-TRACE_HOOK(go_back, (struct m *mp, struct g *gp), (mp, gp))
-/* A parked goroutine is made ready by an M without a P, or a new one is started. */
-TRACE_HOOK(ready_outside, (struct m *mp, struct g *gp), (mp, gp))
-TRACE_HOOK(create_outside, (struct m *mp, struct g *gp), (mp, gp))
+TRACE_HOOK_LIST(X)
+#undef X
 
 /* A P is about to be given to an M in user code without one. */
 static inline struct trace_undo trace_p_given(struct m *of, struct p *pp)
