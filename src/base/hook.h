@@ -27,23 +27,25 @@ struct hook {
 	}                                                                         \
 	_Static_assert(1, "takes the semicolon")
 
-/* HOOK(at_start, START_STATE, dump_init); adds the function to the list at load. */
-#define HOOK(list, place, function)                                               \
-	static void list##_##function(void)                                       \
+/* ADD_AT_LOAD(signals, struct preempt_guest, preempt_guests, .visits = visit, .order = 1);
+ * makes an entry, whose struct has the members `order` and `next`, and adds it to the
+ * list at load: by order, and among equals in order of adding. */
+#define ADD_AT_LOAD(name, type, list, ...)                                        \
+	static void name##_adds_itself(void)                                      \
 	{                                                                         \
-		static struct hook hook = { .fn = (function), .order = (place) }; \
-		hook_add(&(list), &hook);                                         \
+		static type entry = { __VA_ARGS__ };                              \
+		type **at = &(list);                                              \
+                                                                                  \
+		while (*at && (*at)->order <= entry.order)                        \
+			at = &(*at)->next;                                        \
+		entry.next = *at;                                                 \
+		*at = &entry;                                                     \
 	}                                                                         \
-	AT_LOAD(list##_##function)
+	AT_LOAD(name##_adds_itself)
 
-/* By order, and among equals in order of adding. Before the program has threads. */
-static inline void hook_add(struct hook **at, struct hook *h)
-{
-	while (*at && (*at)->order <= h->order)
-		at = &(*at)->next;
-	h->next = *at;
-	*at = h;
-}
+/* HOOK(at_start, START_STATE, dump_init); adds the function to the list at load. */
+#define HOOK(list, place, function) \
+	ADD_AT_LOAD(list##_##function, struct hook, list, .fn = (function), .order = (place))
 
 static inline void hook_run(const struct hook *h)
 {

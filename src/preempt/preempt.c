@@ -5,21 +5,15 @@
  * if it goes on later on the same kernel thread: that thread may own the lock that the
  * goroutine holds, and a register may hold the address of a thread-local variable. So the
  * goroutine is not moved. Its thread hands the P to another thread and sleeps in the
- * signal handler. The goroutine waits in the global queue, bound to this M. An M that
- * picks it hands over the P that it was picked with, and the handler returns. How it
- * waits: turn.c.
+ * signal handler, and the goroutine waits in the global queue, bound to this M (turn.c).
  *
  * The signal (SIG_PREEMPT) runs on a stack of the thread's own, since a goroutine's may
  * be small. In state RUNTIME the handler does nothing: the way out of the runtime looks
  * at ATTN_GIVE_WAY. While the program counter is in libc the handler asks for another
  * try, up to PUT_OFF_MAX times. A goroutine that is stopped while it holds a lock of
- * libc's makes all others wait for that lock. They lose their Ps for it, so nothing
- * hangs, but it costs: see convoy.c.
+ * libc's makes all others wait for that lock: see convoy.c.
  *
- * Nothing here, and nothing in state RUNTIME, takes a libc lock: its holder may be a
- * stopped goroutine.
- *
- * Rejected: switching stacks in the handler. That is cheaper, and wrong in C: see above.
+ * Rejected: switching stacks in the handler. That is cheaper, and wrong in C.
  */
 #define _GNU_SOURCE
 #include "preempt/preempt.h"
@@ -152,22 +146,11 @@ TOOL_RACY bool preempt_restart(const struct m *mp, void *uc)
 	return restart_interrupted(uc, on);
 }
 
-static struct preempt_guest *guests;
-
-void preempt_invite(struct preempt_guest *guest)
-{
-	struct preempt_guest **at = &guests;
-
-	check(guest->takes || guest->visits);
-	while (*at && (*at)->order <= guest->order)
-		at = &(*at)->next;
-	guest->next = *at;
-	*at = guest;
-}
+struct preempt_guest *preempt_guests;
 
 TOOL_RACY bool preempt_taken(int sig, const siginfo_t *info)
 {
-	for (const struct preempt_guest *guest = guests; guest; guest = guest->next)
+	for (const struct preempt_guest *guest = preempt_guests; guest; guest = guest->next)
 		if (guest->takes && guest->takes(sig, info))
 			return true;
 	return false;
@@ -178,7 +161,7 @@ TOOL_RACY static bool visit(struct m *mp, const void *uc)
 {
 	bool slept = false;
 
-	for (const struct preempt_guest *guest = guests; guest; guest = guest->next)
+	for (const struct preempt_guest *guest = preempt_guests; guest; guest = guest->next)
 		if (guest->visits && guest->visits(mp, uc))
 			slept = true;
 	return slept && (!mp || mp->is_foreign);
@@ -208,9 +191,8 @@ static void on_preempt(int sig, siginfo_t *info, void *uc)
 }
 
 /* The handler behind TSan's back. Where the signal has interrupted the tool, or libc,
- * which the tool may have called, it does nothing, and sysmon tries again. It only makes
- * a system call go on that it has cut short in libc: the tool makes its own calls
- * elsewhere. */
+ * which the tool may have called, it only makes a system call go on that it has cut short
+ * in libc, and sysmon tries again. */
 TOOL_RACY static void on_preempt_direct(int sig, siginfo_t *info, void *uc)
 {
 	uintptr_t pc = REGS_UCONTEXT_PC(uc);

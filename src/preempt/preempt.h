@@ -31,19 +31,13 @@ struct preempt_guest {
 	struct preempt_guest *next;
 };
 enum { GUEST_ATTACH, GUEST_SIGNALS, GUEST_REACH, GUEST_BACKTRACE };
-void preempt_invite(struct preempt_guest *guest);
+extern struct preempt_guest *preempt_guests;
 /* Whether a guest takes the signal. In a handler. */
 bool preempt_taken(int sig, const siginfo_t *info);
 
-/* PREEMPT_GUEST(signals, .takes = signal_take, .order = GUEST_SIGNALS); invites it when
- * the library is loaded. */
-#define PREEMPT_GUEST(name, ...)                                              \
-	static void name##_is_guest(void)                                     \
-	{                                                                     \
-		static struct preempt_guest guest = { __VA_ARGS__ };          \
-		preempt_invite(&guest);                                       \
-	}                                                                     \
-	AT_LOAD(name##_is_guest)
+/* PREEMPT_GUEST(signals, .takes = signal_take, .order = GUEST_SIGNALS); */
+#define PREEMPT_GUEST(name, ...) \
+	ADD_AT_LOAD(name##_guest, struct preempt_guest, preempt_guests, __VA_ARGS__)
 
 /* Whether pc is in libc or the loader, or in a call that was cut short there and is made
  * again: a goroutine that is stopped there may hold one of their locks. */

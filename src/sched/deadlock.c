@@ -4,20 +4,18 @@
  * It is certain when nothing is left that could ever make a goroutine runnable:
  *
  *	- Every M is idle, and no timer, descriptor or signal is waited for.
- *	- Every thread of the process is an M, another one of the runtime's (sysmon, the
- *	  spawner, those of rooms above: deadlock_witness), or a plain thread asleep in a
- *	  call of goro. One other thread, even in a library, may yet send on a channel.
- *	- The program has installed no handler for a signal other than a fault. A handler
- *	  may run at any time, and what it does (_exit, sem_post, a longjmp) is unknown.
- *	  An alarm() without a handler only ends the process, so it does not count.
+ *	- Every thread of the process is an M, another one of the runtime's (sysmon,
+ *	  the spawner, those of rooms above: deadlock_witness), or a plain thread
+ *	  asleep in a call of goro. One other thread, even in a library, may yet send
+ *	  on a channel.
+ *	- The program has installed no handler for a signal other than a fault. A
+ *	  handler may run at any time, and what it does is unknown.
  *
- * The threads are counted at one moment and the sleepers at another. If no plain thread
- * went to sleep or was woken in between (plain.moves), the two are one moment. Otherwise
- * a thread that makes another one and then goes to sleep would pass for the only one
- * there is.
+ * The threads are counted at one moment and the sleepers at another. They count as one
+ * moment if no plain thread went to sleep or was woken in between (plain.moves).
  *
  * The check is made whenever the last M goes to sleep, or a plain thread parks or ends.
- * It may find a thread that is just ending and not yet gone. Then sysmon looks again a
+ * It may find a thread that is just ending and not yet gone: then sysmon looks again a
  * few times before it sleeps itself (deadlock_unsure).
  */
 #include "sched/deadlock.h"
@@ -28,18 +26,12 @@
 #include "sched/timers.h"
 
 static bool unsure;		/* written under sched.lock, read without */
-static struct deadlock_witness *witnesses;
-
-void deadlock_ask(struct deadlock_witness *w)
-{
-	w->next = witnesses;
-	witnesses = w;
-}
+struct deadlock_witness *deadlock_witnesses;
 
 /* at_last: the question that takes long. */
 static bool is_expected(bool at_last)
 {
-	for (const struct deadlock_witness *w = witnesses; w; w = w->next) {
+	for (const struct deadlock_witness *w = deadlock_witnesses; w; w = w->next) {
 		bool (*ask)(void) = at_last ? w->may_expect : w->expects;
 
 		if (ask && ask())
@@ -53,7 +45,7 @@ static int our_threads(void)
 {
 	int n = sched.m_n + sched.runtime_threads + TOOL_THREADS + load_seqcst(&sched.plain.parked);
 
-	for (const struct deadlock_witness *w = witnesses; w; w = w->next)
+	for (const struct deadlock_witness *w = deadlock_witnesses; w; w = w->next)
 		if (w->threads)
 			n += w->threads();
 	return n;

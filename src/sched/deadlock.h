@@ -21,17 +21,13 @@ struct deadlock_witness {
 	bool (*expects)(void);
 	/* The same, asked last because it takes long. */
 	bool (*may_expect)(void);
+	int order;		/* of no account */
 	struct deadlock_witness *next;
 };
-void deadlock_ask(struct deadlock_witness *w);
+extern struct deadlock_witness *deadlock_witnesses;
 
 /* DEADLOCK_WITNESS(uring, .threads = uring_threads); asks it from the start. */
-#define DEADLOCK_WITNESS(name, ...)                                           \
-	static void name##_is_witness(void)                                   \
-	{                                                                     \
-		static struct deadlock_witness witness = { __VA_ARGS__ };     \
-		deadlock_ask(&witness);                                       \
-	}                                                                     \
-	AT_LOAD(name##_is_witness)
+#define DEADLOCK_WITNESS(name, ...) \
+	ADD_AT_LOAD(name##_witness, struct deadlock_witness, deadlock_witnesses, __VA_ARGS__)
 
 #endif

@@ -443,29 +443,19 @@ void g_forget(struct g *gp)
 	store_relaxed(&gp->preempt_off, 0);
 }
 
-static struct g_end_hook *end_hooks;
+struct g_end_hook *g_end_hooks;
 
 void (*g_run_defers)(struct g *gp, struct defer *until);
 
-void g_end_add(struct g_end_hook *h)
-{
-	struct g_end_hook **at = &end_hooks;
-
-	while (*at && (*at)->order <= h->order)
-		at = &(*at)->next;
-	h->next = *at;
-	*at = h;
-}
-
 void g_end_run(struct g *gp)
 {
-	for (const struct g_end_hook *h = end_hooks; h; h = h->next)
+	for (const struct g_end_hook *h = g_end_hooks; h; h = h->next)
 		h->fn(gp);
 }
 
 void g_end_task(struct g *gp)
 {
-	for (const struct g_end_hook *h = end_hooks; h; h = h->next)
+	for (const struct g_end_hook *h = g_end_hooks; h; h = h->next)
 		if (h->each_task)
 			h->fn(gp);
 }

@@ -29,19 +29,14 @@ struct g_end_hook {
 	struct g_end_hook *next;
 };
 enum g_end_order { G_END_LOCALS, G_END_PANICS, G_END_REGIONS };
-void g_end_add(struct g_end_hook *h);
+extern struct g_end_hook *g_end_hooks;
 void g_end_run(struct g *gp);
 void g_end_task(struct g *gp);
 
 /* G_END(G_END_LOCALS, locals_end, .each_task = true); calls it from the start. */
 #define G_END(place, function, ...)                                                  \
-	static void g_end_##function(void)                                           \
-	{                                                                            \
-		static struct g_end_hook hook = { .fn = (function), .order = (place), \
-		                                  __VA_ARGS__ };             \
-		g_end_add(&hook);                                                    \
-	}                                                                            \
-	AT_LOAD(g_end_##function)
+	ADD_AT_LOAD(g_end_##function, struct g_end_hook, g_end_hooks, .fn = (function), \
+	            .order = (place), __VA_ARGS__)
 
 /* Runs gp's defers, last first, down to but for until. In user code. By panic.c. */
 extern void (*g_run_defers)(struct g *gp, struct defer *until);
