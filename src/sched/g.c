@@ -273,14 +273,18 @@ static inline uint64_t id_take(struct p *pp)
 	return likely(pp && pp->ids.next != pp->ids.end) ? pp->ids.next++ : id_take_slow(pp);
 }
 
-static inline void prepare(struct g *gp, uint64_t id, uint64_t parent_id, void *caller)
+/* Without a P. */
+static __attribute__((noinline)) void launch_outside(struct m *mp, struct g *gp)
 {
-	check(gp->status == G_DEAD && !gp->mp && !gp->locked_m);
-	gp->id = id;
-	gp->parent_id = parent_id;
-	gp->created_at = caller;
-	context_make(&gp->context, gp->stack.hi);
-	tool_fiber_make(&gp->tool, gp->stack.lo, (size_t)(gp->stack.hi - gp->stack.lo));
+	fetch_add_relaxed(&sched.plain.created, 1);
+	lock_acquire(&sched.lock);
+	trace_create_outside(mp, gp);
+	/* release: as in g_set_runnable */
+	store_release(&gp->status, G_RUNNABLE);
+	globq_put_fresh(gp);
+	lock_release(&sched.lock);
+	wake();
+	monitor.somebody_waits();
 }
 
 /* fn, arg and what differs from the default are set, and gp is the caller's alone.
@@ -291,27 +295,23 @@ launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 {
 	struct p *pp = mp->p;
 
-	/* plain threads have no id */
-	prepare(gp, id_take(pp), mp->curg ? mp->curg->id : 0, caller);
-	if (likely(pp)) {
-		g_set_runnable(pp, gp);
-		count_up(&pp->count.created, 1);
-		if (in_order)
-			runq_put_in_order(pp, gp);
-		else
-			runq_put_started(pp, gp);
-		wake();
-	} else {
-		fetch_add_relaxed(&sched.plain.created, 1);
-		lock_acquire(&sched.lock);
-		trace_create_outside(mp, gp);
-		/* release: as in g_set_runnable */
-		store_release(&gp->status, G_RUNNABLE);
-		globq_put_fresh(gp);
-		lock_release(&sched.lock);
-		wake();
-		monitor.somebody_waits();
+	check(gp->status == G_DEAD && !gp->mp && !gp->locked_m);
+	gp->id = id_take(pp);
+	gp->parent_id = mp->curg ? mp->curg->id : 0;	/* plain threads have no id */
+	gp->created_at = caller;
+	context_make(&gp->context, gp->stack.hi);
+	tool_fiber_make(&gp->tool, gp->stack.lo, (size_t)(gp->stack.hi - gp->stack.lo));
+	if (unlikely(!pp)) {
+		launch_outside(mp, gp);
+		return;
 	}
+	g_set_runnable(pp, gp);
+	count_up(&pp->count.created, 1);
+	if (in_order)
+		runq_put_in_order(pp, gp);
+	else
+		runq_put_started(pp, gp);
+	wake();
 }
 
 void g_of_nil(void)
@@ -324,11 +324,7 @@ void g_launch(struct m *mp, struct g *gp, void *caller)
 	launch(mp, gp, caller, false);
 }
 
-/*
- * Behind the go macro. What a start mostly is goes without a call, and with all calls at
- * the ends of others the arguments need not be put aside either. Whatever is not
- * as usual is left to those below, before anything is done or after all but that.
- */
+/* Behind the go macro. */
 #define ARGS      uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f
 #define PASS_ARGS a, b, c, d, e, f
 
@@ -360,40 +356,20 @@ static __attribute__((noinline)) int start_slow(struct m *mp, void *caller, void
 	return gp ? 0 : -ENOMEM;
 }
 
-/* gp, if not NULL, is whole, and the P's queue is full. */
-static __attribute__((noinline)) int start_end(struct m *mp, struct g *gp)
-{
-	if (gp)
-		runq_put_started_slow(mp->p, gp);
-	wake();
-	rt_exit(mp);
-	return 0;
-}
-
+/* What is not as usual is a call at the end of this one: then the arguments need not be
+ * put aside for it. */
 int goro_start(void (*fn)(void), ARGS)
 {
 	void *caller = __builtin_return_address(0);
 	struct m *mp = m_self();
-	struct p *pp;
 	struct g *gp;
 
-	if (unlikely(!rt_try_enter(mp)))
+	if (unlikely(!rt_try_enter(mp) || !fn || !mp->p || mp->p->gfree_n == 0))
 		return start_slow(mp, caller, fn, PASS_ARGS);
-	pp = mp->p;
-	if (unlikely(!pp || !fn || pp->gfree_n == 0 || pp->ids.next == pp->ids.end || pp->latency_in == 1 ||
-	             trace_on()))
-		return start_slow(mp, caller, fn, PASS_ARGS);
-	gp = pp->gfree[--pp->gfree_n];
+	gp = mp->p->gfree[--mp->p->gfree_n];
 	set_call(gp, fn, PASS_ARGS);
-	prepare(gp, pp->ids.next++, mp->curg->id, caller);
-	g_set_runnable(pp, gp);
-	count_up(&pp->count.created, 1);
-	if (unlikely(!deque_push(&pp->started, gp)))
-		return start_end(mp, gp);
-	if (unlikely(wake_wanted()))
-		return start_end(mp, NULL);
-	if (unlikely(!rt_try_exit(mp)))
-		rt_exit_slow(mp);
+	launch(mp, gp, caller, false);
+	rt_exit(mp);
 	return 0;
 }
 
