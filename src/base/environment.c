@@ -3,14 +3,13 @@
  *
  * Privileged programs. A program that is set-uid or set-gid or has file capabilities runs
  * with rights that its caller lacks, and its caller chose the environment. Such a program
- * ignores every variable, not only those that name a file: a stack limit that is too
- * small is a crash at the caller's will.
+ * ignores every variable: even a stack limit that is too small is a crash at the caller's
+ * will.
  *
  * Files of several processes. A program's children inherit its environment, and with it
  * the names of its files. A process that opens a file locks it (flock), and leaves a file
- * that is locked alone: the parent keeps it, its child says so on stderr and runs on
- * without. With %p in the name each process has a file of its own. Only regular files are
- * locked: writing to other files destroys nothing.
+ * that is locked alone: the child says so on stderr and runs on without. With %p in the
+ * name each process has a file of its own. Only regular files are locked.
  */
 #define _GNU_SOURCE
 #include "base/environment.h"

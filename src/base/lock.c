@@ -8,10 +8,9 @@
 #include "base/throw.h"
 
 /* A waiter looks at the lock rarely, with growing pauses: each look takes the lock's
- * cache line from the holder, and a holder that is left alone does a hundred operations
- * in one long pause. So two Ps at one channel take turns of many operations instead of
- * handing the channel to and fro at each. The waiter sleeps after some ten microseconds:
- * by then the holder's thread has probably lost its CPU. */
+ * cache line from the holder. So two Ps at one channel take turns of many operations
+ * instead of handing the channel to and fro at each. The waiter sleeps after some ten
+ * microseconds: by then the holder's thread has probably lost its CPU. */
 #define LOCK_LOOKS 6
 #define LOCK_PAUSES_MIN 16
 #define LOCK_PAUSES_MAX 128
@@ -20,21 +19,18 @@
  * A crowd of sleepers
  *
  * A release wakes one sleeper. Where threads wait for CPUs, the woken thread may get one
- * only after a hundred milliseconds. Meanwhile the lock is free, and running threads take
- * and release it. If each woken thread woke one more, a crowd of n sleepers would need n
- * such delays to wake up: seconds, for a thread that owns a P all that time. So a thread
- * that has slept for LOCK_LONG_NS marks the lock with LOCK_CROWD, and the next release
- * wakes LOCK_WAKES threads. They wait for a CPU side by side, and each of them marks the
- * lock again: the number of woken threads grows by the factor LOCK_WAKES with each delay.
+ * only after a hundred milliseconds. If each woken thread woke one more, a crowd of n
+ * sleepers would need n such delays to wake up: seconds, for a thread that owns a P all
+ * that time. So a thread that has slept for LOCK_LONG_NS marks the lock with LOCK_CROWD,
+ * and the next release wakes LOCK_WAKES threads. They wait for a CPU side by side, and
+ * each of them marks the lock again: the number of woken threads grows by the factor
+ * LOCK_WAKES with each delay. An acquisition causes at most LOCK_WAKES wakes, however
+ * many threads sleep. The wakes come after the release, since a thread that wakes another
+ * may lose its CPU to it.
  *
- * An acquisition causes at most LOCK_WAKES wakes, however many threads sleep. The wakes
- * come after the release, since a thread that wakes another may lose its CPU to it.
- *
- * Rejected:
- *	- To wake all sleepers at once. All but one find the lock held and sleep again,
- *	  and the next release repeats that: n sleepers cost n * n switches.
- *	- To hand the lock to the woken thread. The lock would be held while that thread
- *	  waits for a CPU.
+ * Rejected: to wake all sleepers at once (all but one find the lock held and sleep again,
+ * n * n switches for n sleepers); to hand the lock to the woken thread (it would be held
+ * while that thread waits for a CPU).
  */
 #define LOCK_LONG_NS 1000000
 #define LOCK_WAKES   4

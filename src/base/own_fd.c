@@ -7,15 +7,14 @@
  *
  *	- The runtime's descriptors have numbers that the program does not reach for a
  *	  while.
- *	- Each is marked, by the signal that F_SETSIG sets. The signal is never sent,
- *	  since O_ASYNC is not set. F_GETSIG then tells at the cost of a system call
- *	  whether a number is still ours. The runtime looks at the mark before an
- *	  operation that would change a file of the program, and after an operation that
- *	  failed.
- *	- Where a mark costs too much, as for each look at the poller, the runtime relies
- *	  on the distance of the number: the first look after the close fails, and by then
- *	  the program has not opened a thousand files. If the limit is so low that it may
- *	  have (own_fd_near), the runtime looks at the mark there, too.
+ *	- Each is marked, by the signal that F_SETSIG sets, which is never sent without
+ *	  O_ASYNC. F_GETSIG then tells whether a number is still ours. The runtime
+ *	  looks at the mark before an operation that would change a file of the
+ *	  program, and after an operation that failed.
+ *	- Where a mark costs too much, as for each look at the poller, the runtime
+ *	  relies on the distance of the number: the first look after the close fails,
+ *	  and by then the program has not opened a thousand files. If the limit is so
+ *	  low that it may have (own_fd_near), the runtime looks at the mark there, too.
  *
  * If several threads share a table of descriptors, a table that grows waits for all CPUs,
  * 10 ms. So a program that has threads when it starts the runtime keeps its small table.

@@ -2,12 +2,12 @@
  * local.c - goroutine-local storage: a short list of (key, value) for each goroutine.
  *
  * Few goroutines use it, and these have a handful of values. So a list in the order of
- * last use is both the smallest and the quickest. The list is the goroutine's own and
- * nothing is locked. Memory comes from malloc, which is allowed in state USER.
+ * last use is both the smallest and the quickest. It is the goroutine's own, and nothing
+ * is locked.
  *
- * Destructors run when the goroutine ends, after its defers, as those of pthread keys do
- * when a thread ends: in no particular order, for values that are not NULL, and again for
- * values that a destructor sets, up to DESTRUCTOR_ROUNDS times.
+ * Destructors run when the goroutine ends, after its defers, as those of pthread keys do:
+ * in no particular order, for values that are not NULL, and again for values that a
+ * destructor sets, up to DESTRUCTOR_ROUNDS times.
  */
 
 #include <goro.h>

@@ -15,13 +15,12 @@
  * see cxx.c. A panic that comes back to goro_try leaves the exceptions that were thrown
  * or caught on the way; they are not freed.
  *
- * goexit is a panic that no goro_try stops: it runs the defers of every try on the way to
- * the end of the goroutine. A defer that panics during goexit, inside a try, would have
- * been recovered there, so goexit goes on.
+ * goexit is a panic that no goro_try stops. A defer that panics during goexit, inside a
+ * try, would have been recovered there, so goexit goes on.
  *
  * Everything here is private to the goroutine and runs in user code, where malloc is
- * allowed. Many panics are about a lack of memory. If there is none for the message, its
- * first BRIEF_BYTES are kept in struct panic and printed, and goro_try returns no_memory.
+ * allowed. If there is no memory for a message, its first BRIEF_BYTES are kept in struct
+ * panic and printed, and goro_try returns no_memory.
  */
 #include "goroutine/panic.h"
 

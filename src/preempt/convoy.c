@@ -3,15 +3,15 @@
  *
  * A goroutine can be preempted anywhere, also where it holds a lock that the runtime
  * knows nothing of: of a FILE, of malloc, a pthread mutex. The next goroutine on the P
- * that wants that lock goes to sleep in the kernel, and loses its P for it (retake.c). So
- * does the one after it, and so on, until it is the holder's turn. That is not the end.
- * All of them wake one after the other, without a P, and compete for the lock with the
- * goroutine that holds it. Each unlock then is a system call, and a thread that is
- * stopped because it runs without a P is often the one that holds the lock.
+ * that wants that lock sleeps in the kernel, and loses its P for it (retake.c). So does
+ * the one after it, until it is the holder's turn. Then all of them wake one after the
+ * other, without a P, and compete for the lock with the goroutine that holds it. Each
+ * unlock is a system call, and a thread that is stopped because it runs without a P is
+ * often the one that holds the lock.
  *
- * What sysmon can see: that a thread sleeps on a lock, and on which (os_thread_asleep).
- * From this it acts in four steps. A is preempted while it holds the lock. B runs next on
- * the same P, and soon sleeps on the lock.
+ * sysmon can see that a thread sleeps on a lock, and on which (os_thread_asleep). From
+ * this it acts in four steps. A is preempted while it holds the lock. B runs next on the
+ * same P, and soon sleeps on the lock.
  *
  *	1. B's P goes back to A, which was stopped there last and so is the likely holder.
  *	   B sleeps on, as A's heir.
@@ -25,21 +25,19 @@
  *	4. Other goroutines that sleep on the lock are stopped at once: while one
  *	   competes, the rest can as well wait for their turns.
  *
- * Then nobody competes any more. A signal does not hurt a sleep on a lock. The sleep has
- * no timeout, the kernel makes the call again, and the call finds the lock free, or not.
- * A thread that an unlock has woken in between is left alone: if it were stopped, the
- * wake would be lost, and all other threads would sleep on beside a free lock.
+ * A signal does not hurt a sleep on a lock: it has no timeout, the kernel makes the call
+ * again, and the call finds the lock free, or not. A thread that an unlock has woken in
+ * between is left alone: if it were stopped, the wake would be lost, and all other
+ * threads would sleep on beside a free lock.
  *
- * All of this is a guess. A wrong guess does no harm: a goroutine runs out of turn. With
- * several Ps the holder may simply be running on another P. Then B's P goes to the next
- * in line. A convoy lasts some hundred microseconds, in one hundred of which nobody has
- * the lock. So where preempting led to a convoy, slices become longer, up to SLICE_NS.
+ * All of this is a guess, and a wrong one does no harm: a goroutine runs out of turn.
+ * With several Ps the holder may be running on another P; then B's P goes to the next in
+ * line. Where preempting led to a convoy, slices become longer, up to SLICE_NS, since in
+ * one hundredth of a convoy's time nobody has the lock.
  *
- * Rejected:
- *
- * - To count locks, by functions of our own in place of libc's. Locks inside libc are not
- *   taken by way of those.
- * - Never to stop a goroutine inside libc. It may hold a lock all the time.
+ * Rejected: to count locks, by functions of our own in place of libc's (locks inside libc
+ * are not taken by way of those); never to stop a goroutine inside libc (it may hold a
+ * lock all the time).
  */
 #include "preempt/convoy.h"
 

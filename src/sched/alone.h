@@ -20,13 +20,9 @@
  *	runtime for the first time.
  *
  * A goroutine in an announced call, which has no P, ends the call for the moment of an
- * operation on a mutex.
- *
- * A caller in user code that finds sched.alone set enters the runtime and looks again
- * there.
- *
- * A thread that is in the runtime without a P for good (sysmon, the trace's writer) takes
- * none of these locks, or calls alone_end first.
+ * operation on a mutex. A caller in user code that finds sched.alone set enters the
+ * runtime and looks again there. A thread that is in the runtime without a P for good
+ * (sysmon, the trace's writer) takes none of these locks, or calls alone_end first.
  *
  * Rejected: following how many Ps are busy. The first P would wait for a stop of the
  * world each time a second one wakes.

@@ -5,31 +5,27 @@
  *
  * The C++ runtime keeps two words for each thread: a list of the exceptions that are
  * being handled, and a count of those that are being thrown. A goroutine that waits in a
- * catch block, or in a destructor that an exception has called, may go on on another
- * thread, and its thread runs others meanwhile. So it takes the words with it: on its own
- * stack, where the function that switches puts them back when it runs again (sched.c). A
- * thread that is between two goroutines has zeros there.
+ * catch block may go on on another thread, and its thread runs others meanwhile. So the
+ * function that switches keeps the words on the goroutine's stack and puts them back when
+ * it runs again (sched.c). A thread that is between two goroutines has zeros there.
  *
- * Only a program that has a C++ runtime pays for it: PROGRAM_CXX is one of the things
- * that sched.heed asks for, and each switch looks at that anyway. A C++ runtime that a C
- * program loads with dlopen after goro has started is not seen.
+ * Only a program that has a C++ runtime pays for it (PROGRAM_CXX in sched.heed). One that
+ * a C program loads with dlopen after goro has started is not seen.
  *
- * Rejected: __cxa_get_globals of our own, with the words in the G. Nothing would have to
- * be done in a switch, but the C++ runtime calls ours only where the linker happens to
- * let it.
+ * Rejected: __cxa_get_globals of our own, with the words in the G. The C++ runtime calls
+ * ours only where the linker happens to let it.
  *
  * Through our frames
  *
  * The functions of ours that call the program's are C: an exception passes their frames,
  * and what stands behind the call does not run. Where something must, a personality
- * routine does it. The unwinder calls that twice: to ask whether the exception is caught
- * here, which it never is, and when the frame is about to go. We do what is to be done
- * right there, and need no landing pad, no tables and nothing of libgcc's
- * (CXX_PERSONALITY).
+ * routine does it (CXX_PERSONALITY). The unwinder calls that twice: to ask whether the
+ * exception is caught here, which it never is, and when the frame is about to go. We do
+ * what is to be done right there, and need no landing pad, no tables and nothing of
+ * libgcc's.
  *
  * No exception may leave a goroutine's function, a deferred function or a destructor of
- * goro_key_make. The first of these is plain: nothing is left that could catch it. The
- * others run at a goroutine's end, or in the middle of a panic, which cannot be left
+ * goro_key_make: there is nothing left that could catch it, or a panic cannot be left
  * halfway. The search ends there with a report, and the C++ runtime calls std::terminate.
  */
 #include "sched/cxx.h"

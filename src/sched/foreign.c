@@ -8,8 +8,7 @@
  *
  * A thread asleep here can act no more than a parked goroutine, so it counts in
  * sched.plain.parked for the deadlock check: from after its commit action, which may
- * start a timer, until its waker takes it off. It does not take itself off, since a
- * thread that was woken but has not run yet is not asleep.
+ * start a timer, until its waker takes it off.
  */
 #include "sched/g.h"
 #include "sched/deadlock.h"

@@ -1,11 +1,11 @@
 /*
- * latency.c - how long goroutines wait from ready to running: a histogram for
- * each P, in the layout of Go's /sched/latencies:seconds.
+ * latency.c - how long goroutines wait from ready to running: a histogram for each P, in
+ * the layout of Go's /sched/latencies:seconds.
  *
  * Layout
  *
- * Times are sorted by their highest set bit, and within that by the next two
- * bits, so that a bucket is a quarter of its power of two wide:
+ * Times are sorted by their highest set bit, and within that by the next two bits, so
+ * that a bucket is a quarter of its power of two wide:
  *
  *	bucket 0         less than 0: clocks that disagree
  *	1 .. 4           below 256 ns, in steps of 64 ns
@@ -16,18 +16,15 @@
  * Sampling
  *
  * Timing a goroutine reads the clock twice, and a switch can take less time than one
- * reading. Go times every 8th goroutine. Here every 8th is timed on average, as long as a
- * P times no more than one in LATENCY_SAMPLE_NS. Otherwise it times every 16th, 32nd,
- * ..., and each counts as two, four, ... samples. So the counts are the same as Go's on
- * average, and timing never takes more than 1/400 of the time.
- *
- * The distance from one sample to the next is random, between 1 and twice the mean. A
- * fixed one would beat with the program: of two goroutines that wake each other in turn,
- * it would time the same one each time.
+ * reading. Go times every 8th goroutine. So does a P here, on average, as long as it
+ * times no more than one in LATENCY_SAMPLE_NS. Otherwise it times every 16th, 32nd, ...,
+ * and each counts as two, four, ... samples: the same counts on average, for at most
+ * 1/400 of the time. The distance between samples is random: a fixed one would beat with
+ * the program, and of two goroutines that wake each other in turn time the same one each
+ * time.
  *
  * A stamp is the time, whose last four bits are replaced by the logarithm of the samples
- * that it counts as. The goroutine carries it to the P that it runs on. 16 ns are less
- * than a reading of the clock takes.
+ * that it counts as. The goroutine carries it to the P that it runs on.
  */
 #include "sched/latency.h"
 

@@ -1,11 +1,10 @@
 /*
  * m_end.c - threads of ours that end, and the end of the process.
  *
- * A thread that ends runs destructors of libraries, for what they keep for each thread.
- * exit() runs handlers of the same libraries, which are not made to run beside those:
- * OpenSSL's handler frees the locks that its destructors take. A program joins its
- * threads before it exits, but it does not know ours. So no thread of ours ends while
- * exit() runs:
+ * A thread that ends runs destructors of libraries. exit() runs handlers of the same
+ * libraries, which are not made to run beside those: OpenSSL's handler frees the locks
+ * that its destructors take. A program joins its threads before it exits, but it does not
+ * know ours. So no thread of ours ends while exit() runs:
  *
  *	a thread that is to end             exit(), and goro_run before it returns
  *	locks ending                        stopped = 1
@@ -17,15 +16,13 @@
  * after all destructors. So threads end one after the other.
  *
  * exit() calls the newest handler first, so ours must be newer than that of a library. It
- * is registered when the first thread ends, since destructors are those of libraries that
- * have been initialised by then; and again at the second, fourth, eighth end and so on,
- * for libraries that were initialised later.
+ * is registered when the first thread ends, and again at the second, fourth, eighth end
+ * and so on, for libraries that were initialised later. A destructor may wait for a lock
+ * that the caller of exit() holds, so exit() waits for END_TRIES times END_TRY_NS at
+ * most.
  *
- * A destructor may wait for a lock that the caller of exit() holds. So exit() waits for
- * END_TRIES times END_TRY_NS at most.
- *
- * Rejected: joining the threads. They are detached, since a program under ThreadSanitizer
- * would be told of each that it did not join.
+ * Rejected: joining the threads. They are detached, since ThreadSanitizer reports each
+ * thread that a program did not join.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -20,32 +20,30 @@
  *	netpoll_watch_break()   ends the netpoll_watch that waits, or the next.
  *	netpoll_is_whole()      all its descriptors are still its own.
  *
- * Events are edges: there is one at some time after fd became ready, or after
- * more of the same came, and after each netpoll_add and netpoll_modify of an fd
- * that is ready. There may be more events than that, and they may come late,
- * after the descriptor was closed: the tag tells (fd.c).
+ * Events are edges: there is one at some time after fd became ready, or after more of the
+ * same came, and after each netpoll_add and netpoll_modify of an fd that is ready. There
+ * may be more events than that, and they may come late, after the descriptor was closed:
+ * the tag tells (fd.c).
  *
  * Who looks
  *
  *	- An M whose P's own queues are empty looks without waiting, before it takes a
- *	  goroutine that has had its slice, or steals. Or it tries to read for a waiting
- *	  goroutine first, a few times ("Untried reads" in batch_policy.c). An M that
- *	  spins does not look while a running P looks often: it would take the answer from
- *	  the P that waits for it, and two goroutines that talk would go on on a CPU where
- *	  nothing of theirs is in a cache.
- *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note. It
- *	  does not while a running P looks often enough: each event would wake the keeper
- *	  for what that P finds a microsecond later. Nor does it where it could only get
- *	  the CPU of a P that gets through its work quickly (p_for_events).
+ *	  goroutine that has had its slice, or steals. Or it tries to read for a
+ *	  waiting goroutine first, a few times ("Untried reads" in batch_policy.c). An
+ *	  M that spins leaves it to a running P that looks often: it would take the
+ *	  answer from the P that waits for it.
+ *	- The keeper (idle.c), an idle M, waits in the poller instead of on its note.
+ *	  It does not while a running P looks often enough, which finds each event a
+ *	  microsecond later, nor where it could only get the CPU of a P that gets
+ *	  through its work quickly (p_for_events).
  *	- sysmon watches the poller, without taking events, while no M waits there and
- *	  none has looked for NETPOLL_LOAD_NS: all Ps run goroutines that do not end, or
- *	  all Ms are in blocking calls. If there are events sysmon says so
+ *	  none has looked for NETPOLL_LOAD_NS. If there are events sysmon says so
  *	  (sched.poll_due), and each M looks before it picks its next goroutine. sysmon
- *	  also makes a P pick one, as for a goroutine that waits in its queue (retake.c).
+ *	  also makes a P pick one, as for a goroutine that waits in its queue
+ *	  (retake.c).
  *
  * At most one M looks at a time, and none while another waits in the poller. An M that
- * looks takes a batch and puts it in its own queue, in order. Other Ms are woken and
- * steal from there, as from any queue.
+ * looks takes a batch and puts it in its own queue, in order. Other Ms steal from there.
  *
  * A sleep in the poller is broken by waking the note of the M that sleeps there:
  *
@@ -57,22 +55,20 @@
  *
  * Both store before they load, sequentially consistently, so one of the two sees the
  * other's store. A break that comes too late ends the next wait, for nothing. Only one M
- * sleeps in the poller, or a break could end the wrong sleep. The next keeper waits until
- * the one before it, which was woken, has left. A waker that sees the sleeper just before
- * it leaves does not wake the futex. The sleeper looks at the note after it has cleared
- * sleeper, so it sees the wake.
+ * sleeps in the poller, or a break could end the wrong sleep: the next keeper waits until
+ * the one before it has left. A waker that sees the sleeper just before it leaves does
+ * not wake the futex, so the sleeper looks at the note after it has cleared sleeper.
  *
  * Descriptors that are closed
  *
  * A program may close all descriptors that it does not know. The call that finds the
  * poller lost has it made again (netpoll_renew), and all descriptors that were watched
  * are added anew. A goroutine that waits for a descriptor that is closed gets -EBADF. An
- * M that sleeps in the old poller keeps that one alive, but cannot be woken through it:
- * the waker sends its thread signals, until it has left.
+ * M that sleeps in the old poller cannot be woken through it: the waker sends its thread
+ * signals, until it has left.
  *
- * Rejected: a thread of its own that polls (each event costs two thread switches);
- * a poller a P (a connection would have to move with its goroutine, or wake it
- * elsewhere).
+ * Rejected: a thread of its own that polls (each event costs two thread switches); a
+ * poller a P (a connection would have to move with its goroutine, or wake it elsewhere).
  */
 #include "sched/netpoll.h"
 

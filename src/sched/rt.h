@@ -17,28 +17,26 @@
  *	 0: the P is ours               USER: attn CLAIMED -> TAKEN by CAS
  *	 else the slow way              else: withdraw the claim
  *
- * A store followed by a load of another word needs a full barrier on both sides. The
- * taker's membarrier is one for both: it makes every running thread pass a barrier, so
- * either the M's store came before it, and the taker reads RUNTIME, or the M's load comes
- * after it and reads the claim. So an entry costs a store and a load instead of a locked
- * instruction; a taking costs microseconds, and is rare. An M that finds a mere claim
- * cancels it by the same CAS that the taker needs to succeed: one of the two has the P,
- * and both know which. A claim is never left behind: the taker either turns it to TAKEN
- * or withdraws it.
+ * The taker's membarrier makes every running thread pass a barrier: either the M's store
+ * came before it, and the taker reads RUNTIME, or the M's load comes after it and reads
+ * the claim. So an entry costs a store and a load instead of a locked instruction; a
+ * taking costs microseconds, and is rare. An M that finds a mere claim cancels it by the
+ * same CAS that the taker needs to succeed: one of the two has the P, and both know
+ * which. A claim is never left behind.
  *
  * A P can also be given to an M in user code that has lost its own and does not know
  * (p_give): TAKEN turns to GIVEN by CAS, unless the M has found out before. The M binds
  * the given P at its next entry, in border_settle.
  *
- * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), attn of
- * every M always has ATTN_FENCE, so that each crossing goes the slow way, where
- * the M passes a fence of its own before it reads attn again.
+ * Where the kernel has no membarrier (or GORO_DEBUG=nomembarrier=1), attn of every M
+ * always has ATTN_FENCE, so that each crossing goes the slow way and passes a fence of
+ * its own.
  *
  * Leaving is the mirror image: state = USER, then read attn. There the M sees a request
  * to yield that another thread left while the state was RUNTIME: always, if that thread
  * passed a membarrier in between (world.c), and almost always without one (retake.c),
  * where the next look makes good what was missed. The reads of attn also see what a
- * signal handler has set: it runs on the same thread, so program order is enough.
+ * signal handler has set: it runs on the same thread.
  */
 #ifndef GORO_RT_H
 #define GORO_RT_H
@@ -54,11 +52,10 @@ void rt_exit_slow(struct m *mp);
 void rt_exit_free_slow(struct m *mp);
 
 /*
- * Two kinds of crossing. A call that never waits (go, try_send, unlock) must not
- * move its caller to another thread: the program may hold a pthread mutex around
- * it. If it has to give way or to get a P it does so where it stands
- * (preempt.c). A call that may wait anyway is free to move: rt_enter_free,
- * rt_exit_free, which is cheaper.
+ * Two kinds of crossing. A call that never waits (go, try_send, unlock) must not move its
+ * caller to another thread: the program may hold a pthread mutex around it. If it has to
+ * give way or to get a P it does so where it stands (turn.c). A call that may wait anyway
+ * is free to move: rt_enter_free, rt_exit_free, which is cheaper.
  */
 static inline bool rt_try_enter(struct m *mp)
 {

@@ -3,15 +3,13 @@
  *
  * Order of spawns
  *
- * A P keeps the newly started apart from the newly woken. Started goroutines
- * run newest first on the P that started them, and thieves take the oldest: a
- * tree of goroutines is then walked depth first, with few alive and their
- * stacks hot, and a thief gets a large subtree. Woken goroutines run in order.
- * Go keeps both in one queue in order, and walks a tree breadth first, with all
- * its leaves alive at once. docs/performance-notes.md has the comparison.
- *
- * A function that the runtime starts for an event, a timer or the end of a context, goes
- * to the woken: such functions begin in the order of their events.
+ * A P keeps the newly started apart from the newly woken. Started goroutines run newest
+ * first on the P that started them, and thieves take the oldest: a tree of goroutines is
+ * walked depth first, with few alive and their stacks hot, and a thief gets a large
+ * subtree. Woken goroutines run in order. (Go has one queue in order, and walks a tree
+ * breadth first, with all its leaves alive at once: docs/performance-notes.md.) A
+ * function that the runtime starts for an event goes to the woken, so such functions
+ * begin in the order of their events.
  *
  * A P picks: runnext, the newest started, the oldest woken. Newest first alone would
  * starve the old ones, so three times in FAIR_PERIOD_PICKS a pick looks in the other
@@ -22,20 +20,18 @@
  * Most goroutines of the global queue have had a slice, and each pick of one gives it
  * another slice of up to SLICE_NS. So the global queue loses its turn in two cases:
  *
- *	- The P has taken one from the global queue since its last turn.
- *	- runnext is set, and a goroutine was preempted on this P less than a slice ago.
- *	  The pair that hands over by runnext has followed that goroutine, and its slice
- *	  goes on. (Else two goroutines that switch every microsecond would have 61 of
- *	  them, and then a goroutine that computes has ten thousand.) sysmon ends the
- *	  pair's slice in time. A fresh goroutine in the global queue has its turn all the
- *	  same.
+ *	- The P has taken one from it since its last turn.
+ *	- runnext is set, and a goroutine was preempted on this P less than a slice
+ *	  ago: the pair that hands over by runnext goes on with its slice, which sysmon
+ *	  ends. (Two goroutines that switch every microsecond would have 61 switches,
+ *	  and then one that computes ten thousand times as long.) A fresh goroutine in
+ *	  the global queue has its turn all the same.
  *
- * A period is long where each pick runs for a slice, as with many started goroutines that
- * compute. So after every second preemption the next pick is the oldest woken
- * (runq_stopped).
+ * A period is long where each pick runs for a slice. So after every second preemption the
+ * next pick is the oldest woken (runq_stopped).
  *
  * runnext is the goroutine that the running one just made ready. It runs next and
- * inherits the rest of the time slice. So a pair that hands work to and fro counts as one
+ * inherits the rest of the slice: a pair that hands work to and fro counts as one
  * goroutine, and does not starve the queue.
  *
  * Goroutines that are woken together, by a close, a broadcast or timers, begin in order,
@@ -43,23 +39,23 @@
  * the global queue, in an ordered batch. The P does not pick from that batch before the
  * goroutines that were in its ring at that time have gone. The same holds for each share
  * that the P moves from the batch to its ring. (A full ring that gives away its old half,
- * as it does for a yield, would put the first behind the last.)
+ * as for a yield, would put the first behind the last.)
  *
  * The ring (woken): head and tail run freely, slot i lies at i % CAP.
  *	- tail is written by the owner only; slots [head, tail) are full.
  *	- head moves up by CAS: the owner's by one, a thief's by half.
- *	- A thief copies before its CAS; the owner never writes to a slot below
- *	  head + CAP, so what was copied is right if the CAS succeeds.
+ *	- A thief copies before its CAS; the owner never writes to a slot below head +
+ *	  CAP, so what was copied is right if the CAS succeeds.
  *
  * The deque
  *
  * It holds the started. The owner pushes and takes at the tail, by plain stores; thieves
- * take half of it from the head. The owner starts and picks goroutines much more often
- * than a thief steals, so the thief pays for the order between the two. It first lays
- * claim to the oldest k, by a CAS on the word, which holds the head and the claim. Then a
- * membarrier makes all threads pass a barrier. Only then does the thief read how far the
- * owner has lowered the tail meanwhile, and copies what is left of its claim. What it
- * copied is the thief's if a second CAS finds the word unchanged.
+ * take half of it from the head. The owner picks much more often than a thief steals, so
+ * the thief pays for the order between the two. It lays claim to the oldest k, by a CAS
+ * on the word, which holds the head and the claim. A membarrier makes all threads pass a
+ * barrier. Only then does the thief read how far the owner has lowered the tail
+ * meanwhile, and copies what is left of its claim. That is the thief's if a second CAS
+ * finds the word unchanged.
  *
  *	owner, taking slot t            thief
  *	tail = t                        word: claim to [head, head + k)
@@ -69,33 +65,29 @@
  *	 else the claim is voided        word: head moves up, no claim
  *	   by CAS, first                   by CAS
  *
- *	- The owner reads the word before the claim is there: then its store of tail came
- *	  before the barrier that its CPU passed. The thief reads that tail, and leaves t
- *	  alone.
+ *	- The owner reads the word before the claim is there: then its store of tail
+ *	  came before the barrier that its CPU passed. The thief reads that tail, and
+ *	  leaves t alone.
  *	- The owner reads the word after: it sees the claim. The first of the two to
- *	  change the word has t, and the other's CAS fails. The owner waits for no thief.
- *	- tail is written by the owner only; slots [head, tail) are full, but for t while
- *	  the owner takes it.
- *	- A thief copies before its CAS; the owner never writes to a slot below head +
- *	  CAP, and takes none that is claimed, so what was copied is right if the CAS
- *	  succeeds. Each change of the word changes its 32-bit tag, so a claim that was
- *	  voided and laid anew is another claim. (A thief would have to sleep through
- *	  exactly 2^32 changes.)
- *	- A thief that finds another's claim leaves that alone, unless it is so old that
- *	  its thief must have been stopped (steal.c).
+ *	  change the word has t, and the other's CAS fails. The owner waits for no
+ *	  thief.
+ *	- Slots [head, tail) are full, but for t while the owner takes it.
+ *	- As in the ring, what a thief copied is right if its CAS succeeds. Each change
+ *	  of the word changes its 32-bit tag, so a claim that was voided and laid anew
+ *	  is another claim.
+ *	- A thief that finds another's claim leaves that alone, unless it is so old
+ *	  that its thief must have been stopped (steal.c).
  *
  * The last goroutine is taken at the head, by CAS. So while the head stands still and the
  * deque is not empty, its oldest goroutine is the same one, but for rare races (steal.c).
  * Without membarrier the owner has a fence where it says "program order".
  *
- * Rejected: both ends in one word that all change by CAS (docs/performance-notes.md). The
- * usual work-stealing deque, where thieves take one at a time and need no claim: each
- * goroutine would cost a barrier.
+ * Rejected: both ends in one word that all change by CAS (docs/performance-notes.md); the
+ * usual work-stealing deque, where thieves take one at a time, each for a barrier.
  *
  * With one P there are no thieves (an M that looks for work has a P), so the owner's
  * changes need no locked instruction. GOMAXPROCS changes only while the world is stopped,
- * and an M that gets a P afterwards gets it under sched.lock, so owner and thieves agree
- * on it.
+ * and an M gets a P afterwards under sched.lock, so owner and thieves agree on it.
  *
  * The global queue
  *
@@ -109,16 +101,16 @@
  *	fresh_bound	for them: a plain thread started or woke them, an M without a P
  *			found them in the poller, or they are back from a blocking call
  *
- * Fresh ones go before the others, which have had a slice, as they do in a P's own
- * queues. Started ones are taken when a P has nothing else, or by the clock as from its
- * own. Rejected: taking them in turn with the woken. Each would open another subtree,
- * whose started ones fill the P's queue again; a tree that once overflowed would be
- * walked breadth first.
+ * Fresh ones go before the others, which have had a slice, as in a P's own queues.
+ * Started ones are taken when a P has nothing else, or by the clock as from its own.
+ * Rejected: taking them in turn with the woken. Each would open another subtree, and a
+ * tree that once overflowed would be walked breadth first.
  *
  * Goroutines that leave a full queue stay together: an array of pointers (struct gbatch)
- * with one turn for all. They are many, and none of their Gs is in a cache. Walking them
- * by links is a chain of cache and TLB misses with sched.lock held; those of an array can
- * be fetched at once. Without memory for an array they are linked.
+ * with one turn for all. Walked by links they would be a chain of cache and TLB misses
+ * with sched.lock held (a context with a thousand waiters that is cancelled takes 1.13
+ * times as long); those of an array can be fetched at once. Without memory for an array
+ * they are linked.
  */
 #include "sched/runq.h"
 

@@ -23,12 +23,11 @@
  * An M with a P looks, in this order: its own timers; its own queues; the poller; what
  * was put off (work.h); the global queue; the other Ps' queues and timers (steal.c). An M
  * that looks at other Ps is "spinning". At most half as many Ms spin as Ps are busy,
- * since each takes a CPU. A spinning M goes on for about as long as waking it would take.
- * Then it releases its P, stops counting as spinning, and looks at all queues once more
- * before it sleeps. That last look finds a goroutine that was queued while this M still
- * counted as spinning, so that its waker woke nobody (see wake in runtime.h). An M that
- * was not spinning looks once more if others have Ps and no M spins (needs_last_look). A
- * spinning M that finds work wakes another M if there is more.
+ * since each takes a CPU. An M that has found nothing releases its P, stops counting as
+ * spinning, and looks at all queues once more before it sleeps. That last look finds a
+ * goroutine that was queued while this M still counted as spinning, so that its waker
+ * woke nobody (see wake in runtime.h). A spinning M that finds work wakes another M if
+ * there is more.
  *
  * Rejected: waking an M for each goroutine made ready (a wake costs much more than a
  * short goroutine, and most Ms find nothing); a central queue (every switch contends).
@@ -89,9 +88,8 @@ static inline __attribute__((always_inline)) void after_run(struct m *mp, bool m
 	check_often(mp);
 }
 
-/* A goroutine that yields is on its P's queue shortly before its stack is at rest. Its
- * thread waits for nothing on the way there, but the kernel may have stopped it: let it
- * run. */
+/* gp yields, and is on its P's queue shortly before its stack is at rest. The kernel may
+ * have stopped its thread in between. */
 static __attribute__((noinline, cold)) void wait_for_rest(struct g *gp)
 {
 	for (int i = 0; load_acquire(&gp->mp); i++)
@@ -140,8 +138,8 @@ void sched_arrive(struct m *mp)
 	*mp->errno_at = 0;
 }
 
-/* Switches from gp to next; NULL: to the scheduler context. Returns when gp runs again:
- * its M. heeds: as in set_running. */
+/* Switches from gp to next; NULL: to the scheduler context. Returns gp's M when it runs
+ * again. heeds: as in set_running. */
 static inline __attribute__((always_inline)) struct m *
 switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit, bool heeds)
 {
@@ -190,8 +188,8 @@ static __attribute__((noinline, cold)) bool leaves_to_loop(struct m *mp, struct 
 	return goes_to_loop();
 }
 
-/* The picked goroutine, or NULL if only its own thread can run it: then the scheduler
- * context goes on, with mp->pick. */
+/* The picked goroutine; NULL: only its own thread can run it, and the scheduler context
+ * goes on with mp->pick. */
 static inline __attribute__((always_inline)) struct g *if_movable(struct m *mp, struct g *next)
 {
 	if (next && unlikely(next->locked_m)) {
@@ -215,10 +213,9 @@ static __attribute__((noinline)) void see_to_due(struct m *mp)
 }
 
 /* Picks for a goroutine that leaves. NULL: the scheduler context goes on. The M has a P.
- *
- * A goroutine that leaves may hold the lock of what it waits for until its stack is at
- * rest, and a timer's function may take that lock. So the scheduler context runs timers
- * that are due, after the unlock. */
+ * The leaver may hold the lock of what it waits for until its stack is at rest, and a
+ * timer's function may take that lock. So the scheduler context runs timers that are
+ * due. */
 static inline __attribute__((always_inline)) struct g *
 pick_for_leaver(struct m *mp, struct p *pp, bool *inherit)
 {
@@ -236,8 +233,8 @@ pick_for_leaver(struct m *mp, struct p *pp, bool *inherit)
 	return if_movable(mp, next);
 }
 
-/* A goroutine that yields has picked itself: it was the oldest in a fair turn
- * (runq_get_fair), or there is no other. NULL: it goes on. */
+/* A goroutine that yields has picked itself, in a fair turn or as the only one. NULL: it
+ * goes on. */
 static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp)
 {
 	bool inherit;
@@ -307,8 +304,7 @@ struct m *sched_leave(struct m *mp, void (*after)(struct m *, struct g *), void 
 	return leave(mp, mp->p, after, arg, false);
 }
 
-/* What channels call most: one frame between the program's call and the switch. Only a
- * plain thread has no P here. */
+/* What channels call most: one frame between the program's call and the switch. */
 bool sched_await(struct m *mp, struct lock *l, enum wait_reason why)
 {
 	struct p *pp = mp->p;
@@ -379,9 +375,8 @@ static void after_yield_global(struct m *mp, struct g *gp)
 	wake();
 }
 
-/* The goroutine is queued before the next one is picked. So a thief does not see the
- * queue empty and go to sleep while the goroutine is on its way to rest. The M that takes
- * it waits until it is at rest (set_running). */
+/* The goroutine is queued before the next one is picked, so that no thief sees the queue
+ * empty and goes to sleep meanwhile. */
 struct m *sched_yield_local(struct m *mp)
 {
 	struct g *gp = mp->curg;
@@ -412,8 +407,8 @@ struct m *sched_yield_global(struct m *mp)
 	return sched_leave(mp, after_yield_global, NULL);
 }
 
-/* One critical section for both the look for an idle P and the queueing: a P that went
- * idle in between would not look at the queue again. */
+/* One critical section for both: a P that went idle in between would not look at the
+ * queue again. */
 static void after_regain(struct m *mp, struct g *gp)
 {
 	struct p *pp;
@@ -484,10 +479,8 @@ static bool others_seem_idle(void)
 	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) - 1;
 }
 
-/* Whether the caller's is the only P in use. Then no barrier is needed. An M that gave
- * its P up before our lock left its queues empty; what it put into the global queue we
- * see. An M that gets a P, or queues something there, after our lock sees what we stored
- * before. */
+/* Whether the caller's is the only P in use. Then no barrier is needed: the lock orders
+ * us with an M that gave its P up before, or gets one after. */
 static bool others_are_idle(void)
 {
 	bool idle;
@@ -517,8 +510,8 @@ void spinning_end(struct m *mp)
 		wake();
 }
 
-/* Not while all other Ps are idle: no work can come from them. Not while more Ps are busy
- * than there are CPUs: they need this thread's CPU. */
+/* Not while all other Ps are idle, from which no work can come, nor while more Ps are
+ * busy than there are CPUs. */
 static bool may_spin(struct m *mp)
 {
 	int idle = load_relaxed(&sched.idle_p_n), busy = load_relaxed(&sched.gomaxprocs) - idle;
@@ -528,8 +521,8 @@ static bool may_spin(struct m *mp)
 }
 
 /* The last look of an M that has released its P. True: it has a P again, and looks again.
- * As in wake, it takes no P that there is no CPU for; the next M that is about to sleep
- * looks instead (need_spinning). */
+ * It takes no P that there is no CPU for; the next M that is about to sleep looks instead
+ * (need_spinning). */
 static bool look_again(struct m *mp)
 {
 	struct p *pp = NULL;
@@ -550,10 +543,9 @@ static bool look_again(struct m *mp)
 	return true;
 }
 
-/* Whether an M that has just made its P idle is to look at the queues once more. One that
- * was not spinning did not look at them. If others have Ps by now, they may have queued
- * work when no P was idle, and have woken no M. While an M spins, that one looks.
- * sched.lock held. */
+/* sched.lock held. Whether an M that has just made its P idle is to look at the queues
+ * once more. One that was not spinning need not while no P is in use or an M spins:
+ * nobody can have queued work without waking an M. */
 static bool needs_last_look(const struct m *mp)
 {
 	/* seqcst: after idle_p_n++; pairs with the fence in spinning_end, between
@@ -562,8 +554,8 @@ static bool needs_last_look(const struct m *mp)
 	       (p_to_spare() && !all_idle() && load_seqcst(&sched.spinning) == 0);
 }
 
-/* Gives the P up and sleeps, unless work turns up at the last moment. True: the M has a
- * P. False: the thread is to end. */
+/* Gives the P up and sleeps, unless work turns up. True: the M has a P. False: the thread
+ * is to end. */
 static bool release_and_sleep(struct m *mp)
 {
 	bool looks;

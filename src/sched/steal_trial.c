@@ -5,19 +5,16 @@
  *
  * A P that always has a goroutine waiting, and gets through them quickly, may run two
  * pairs that talk to each other. Then two Ps do twice as much: a goroutine that moves
- * draws its partner after it. Or the P may run five goroutines that all talk to a sixth.
- * Then a second P only takes that one away from the first again and again. A thief cannot
- * tell, so it tries: where a goroutine waited at most looks of a watch, it takes what
- * there is, and measures. The trial has failed if both Ps together do not switch a
- * quarter more often than the one did alone, or if the thief looks for work again at
- * once. A failed trial doubles the watch before the next trial on these Ps; any other
- * halves it.
+ * draws its partner after it. Or it may run five goroutines that all talk to a sixth, and
+ * a second P only takes that one away again and again. A thief cannot tell, so it tries:
+ * where a goroutine waited at most looks of a watch, it takes what there is, and
+ * measures. The trial has failed if both Ps together do not switch a quarter more often
+ * than the one did alone, or if the thief looks for work again at once. A failed trial
+ * doubles the watch before the next one on these Ps; any other halves it.
  *
- * Without trials the sieve on two Ps takes half as long again (GORO_DEBUG=notrial=1).
- *
+ * Without trials the sieve on two Ps takes 1.6 times as long (GORO_DEBUG=notrial=1).
  * Rejected: giving back what was taken when a trial has failed (no gain beside the longer
- * watch, and the owner's picks have to know); fixed times (two goroutines that yield gain
- * nothing, and a semaphore loses).
+ * watch); fixed times (two goroutines that yield gain nothing, and a semaphore loses).
  */
 #include "sched/steal.h"
 

@@ -16,14 +16,13 @@
  * Many timers
  *
  * Where many timers come close to each other, each would cost a sleep and a wake of a
- * thread, several times what it costs to fire it. So they are fired together: if
- * TIMERS_DENSE of them are due within TIMER_SLACK_NS of the next, a thread that sleeps
- * until the next (idle.c, sysmon.c) sleeps up to TIMER_SLACK_NS longer. No timer is late
- * by more because of it. The heaps say how dense timers are, not the past: a few short
- * sleeps beside many long ones are as precise as if they were alone. The thread that
- * fires the timers runs the goroutines that they make ready, and wakes no other thread
- * for them. If these take long, the next timers become due and are not fired; sysmon
- * notices that.
+ * thread, several times what it costs to fire it. So if TIMERS_DENSE of them are due
+ * within TIMER_SLACK_NS of the next, a thread that sleeps until the next (idle.c,
+ * sysmon.c) sleeps up to TIMER_SLACK_NS longer, and they are fired together. The heaps
+ * say how dense timers are, not the past: a few short sleeps beside many long ones are as
+ * precise as alone. The thread that fires the timers runs the goroutines that they make
+ * ready, and wakes no other thread for them. If these take long, the next timers become
+ * due and are not fired; sysmon notices that.
  */
 #include "sched/timers.h"
 
@@ -51,9 +50,9 @@ void timers_tell(struct m *mp)
 		m_poke_keeper();
 }
 
-/* A timer has become the earliest of its P. An M in its scheduler context puts off
- * telling the keeper: it looks at the timers itself, or goes to sleep, where it becomes
- * the keeper or pokes it; or it finds a goroutine, and tells before it runs that. */
+/* A timer has become the earliest of its P. An M in its scheduler context tells later: it
+ * looks at the timers itself or goes to sleep, where it becomes the keeper or pokes it;
+ * or it finds a goroutine, and tells before it runs that. */
 static void tell_soon(struct m *mp)
 {
 	if (mp->p && !mp->curg)
@@ -97,9 +96,9 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
-/* Sleepers go to the end of the queue. The prefetches come without anything in between: a
- * prefetch waits for its address translation, and several in a row wait together. The
- * stacks are prefetched by the sleepers before them, when these run (runq_fetch_next). */
+/* Sleepers go to the end of the queue. The prefetches come without anything in between,
+ * so that they wait for their address translations together. The stacks are prefetched by
+ * the sleepers before them, when these run (runq_fetch_next). */
 static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
 {
 	bool queued = false;

@@ -3,31 +3,24 @@
  *
  * Leaks
  *
- * LeakSanitizer looks once, when the process ends: stops all threads, and whatever was
- * allocated and cannot be reached from global variables, registers, the stacks of
- * threads and the regions that were named to it has leaked. A thread's stack is the
- * one that it is on, a goroutine's if it runs one. What is missing are the stacks
- * of goroutines at rest, and the G at the top of each, which holds its defers,
- * locals and timers.
+ * LeakSanitizer looks once, when the process ends: it stops all threads, and what cannot
+ * be reached from global variables, registers, the threads' stacks and the regions that
+ * were named to it has leaked. What it misses are the stacks of goroutines at rest, and
+ * the G at the top of each, with its defers, locals and timers. So the look is taken
+ * here, before its own, with the world stopped: no goroutine leaves its rest then. Of one
+ * that is not at rest the whole stack is named.
  *
- * So the look is taken here, before its own, with the world stopped: no goroutine
- * leaves its rest then. One that runs on without its P may still go to rest, so of
- * those that are not at rest the whole stack is named.
- *
- * The look takes locks of the sanitizer's. A goroutine that was stopped in malloc, or
- * while an error is reported, may hold one. So a thread of its own takes it, and if that
- * does not end the world goes on meanwhile: better to see a leak where there is none than
- * to hang.
+ * The look takes locks of the sanitizer's, which a goroutine that was stopped in malloc
+ * may hold. So a thread of its own takes it, and if that does not end the world goes on
+ * meanwhile: better to see a leak where there is none than to hang.
  *
  * A sanitized program
  *
  * ASan and LSan come with a program that was built with them, whatever the library was
- * built with: weak symbols tell whether they are there. ASan believes that a thread is on
- * the stack it was made with until it is told otherwise. On another one its vfork clears
- * its notes on the whole memory between the two, for minutes; a panic or an exception
- * leaves marks on frames that are gone, and a search for leaks overlooks what only
- * goroutines know. So each switch tells it, if sched.heed says that something is to be
- * heeded (PROGRAM_ASAN).
+ * built with: weak symbols tell. ASan believes that a thread is on the stack it was made
+ * with until it is told otherwise. On another one its vfork clears its notes on the whole
+ * memory between the two, for minutes; a panic leaves marks on frames that are gone. So
+ * each switch tells it, where sched.heed has PROGRAM_ASAN.
  */
 #define _GNU_SOURCE
 #include "base/tool.h"

@@ -225,8 +225,8 @@ struct p_trace {
 #define G_NAME_BYTES 32
 
 /*
- * Lies at the top of its own stack, in the page that is touched anyway. What
- * starting, switching and ending touch comes first, in three cache lines.
+ * Lies at the top of its own stack. What starting, switching and ending touch comes
+ * first, in three cache lines.
  */
 struct g {
 	/* The owner by status writes; dumps, traces and sysmon read status, mp and

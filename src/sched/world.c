@@ -35,9 +35,8 @@ static struct {
 #define RUN_BETWEEN_NS 100000
 
 #if GORO_CHECKS
-/* While the world is to stop, each P that still runs is waited for; and so is one that
- * the last start handed to an M that has not bound it yet, whose status says P_STOPPED
- * until then. */
+/* While the world is to stop, each P that still runs is waited for; and so is one whose
+ * status still says P_STOPPED since the last start, on its way to an M. */
 void world_check(void)
 {
 	int running = 0;
@@ -76,8 +75,8 @@ void world_stop_here(struct m *mp)
 	lock_release(&sched.lock);
 }
 
-/* One stop at a time. A goroutine that waits for another stop must not hold it up: it
- * yields, and so stops with the rest. */
+/* One stop at a time. A goroutine that waits for another stop yields, and so stops with
+ * the rest. */
 static struct m *world_lock(struct m *mp)
 {
 	if (mp->is_foreign) {

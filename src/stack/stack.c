@@ -16,30 +16,27 @@
  * mprotect makes guards, until the mappings run out. From then on a stack has a check
  * word instead, which is zero until an overflow runs over it.
  *
- * A slot is fresh (never used), warm (has a G: alive, or dead in a pool), or
- * cold (its memory was given back; its guard is kept). Cold slots are linked by
- * index outside the stacks, since their memory is gone.
+ * A slot is fresh (never used), warm (has a G: alive, or dead in a pool), or cold (its
+ * memory was given back; its guard is kept). Cold slots are linked by index outside the
+ * stacks, since their memory is gone.
  *
  * Fresh slots are taken from a region in batches. The guard and the first touch of a
  * stack, a page fault, are most of what starting one more goroutine costs. So once a
- * program has begun several batches, an otherwise idle thread prepares the next ones:
- * guards them and makes their top pages (stack_prepare). A program that is quicker than
- * that thread begins an unprepared batch. At most an eighth of what it has begun is
- * prepared ahead. That thread needs a CPU, so meanwhile one P less is woken for work
- * (procs_help): with a P on each CPU it would take turns with their threads.
+ * program has begun several batches, an otherwise idle thread prepares the next ones
+ * (stack_prepare), at most an eighth of what it has begun. That thread needs a CPU, so
+ * meanwhile one P less is woken for work (procs_help).
  *
  * Slots of 8 MiB and more start 1 MiB off a page table's reach (2 MiB). So a guard shares
- * its page-table page with the top of the slot below it; otherwise each parked goroutine
- * would cost two such pages.
+ * its page-table page with the top of the slot below it.
  *
  * Colours
  *
  * A goroutine mostly touches the top of its stack. At a distance of 256 KiB all tops
- * would lie in the same few sets of the first and second-level caches, which hold eight
- * lines each: a chain of a thousand goroutines would run from the third level. So slots
- * are a page more than a power of two apart, which spreads the tops over the sets of the
- * second level; and tops begin at one of four places within their page, which spreads
- * them over those of the first.
+ * would lie in the same few sets of the first and second-level caches, and a chain of a
+ * thousand goroutines would run from the third level. So slots are a page more than a
+ * power of two apart, which spreads the tops over the sets of the second level; and tops
+ * begin at one of four places within their page, which spreads them over those of the
+ * first.
  *
  * Rejected: one huge reservation for everything (fails under RLIMIT_AS and strict
  * overcommit); mapping each stack (2 us and a mapping each).

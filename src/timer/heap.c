@@ -13,8 +13,6 @@
  * that are due are taken several at a time. The four children of an entry lie in one
  * cache line.
  *
- * Far away
- *
  * Once a heap is large, sleeps that end a millisecond or more after the first are kept
  * elsewhere (timer_far.c). The earliest is then the earlier of the first on the heap and
  * the first that is far away.

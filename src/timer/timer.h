@@ -89,7 +89,7 @@ struct timers {
 	struct timer_entry *entry;
 	int64_t min_when;	/* TIMER_NEVER if empty; read without the lock */
 
-	/* Sleeps that are not on the heap: see "Far away" in heap.c. */
+	/* Sleeps that are not on the heap: see "Sleeps" in heap.c. */
 	struct timer_far *far;	/* NULL: never needed */
 	uint32_t far_n;
 };

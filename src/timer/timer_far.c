@@ -1,29 +1,25 @@
 /*
  * timer_far.c - sleeps that end long from now, out of the heap's way.
  *
- * Taking one from a heap of a hundred thousand is a walk down to its leaves, mostly
- * through memory that is in no near cache, past entries that are of no interest yet. So
- * beside a large heap (heap.c), sleeps that end later than the first lie here, in no
- * order, until their time comes.
+ * Taking one from a heap of a hundred thousand is a walk down to its leaves, through
+ * memory that is in no near cache. So beside a large heap (heap.c), sleeps that end later
+ * than the first lie here, in no order, until their time comes.
  *
  * Time is cut into units of 1 ms. The lowest bits of a unit say in which place its
  * entries lie, together with those of the units a round of places (4.3 s) before and
  * after it. A tree over the places, each node the earlier of its two, has the time of the
- * first entry of all at its root. When that is due, its unit is taken out of its place,
- * and the rest of the place is searched for its next first entry. So the thousands that
- * end within one round are each written once and read once, along an array; and a place
- * is searched no more often than it has units with something in them.
- *
- * A unit that was taken out lies in a row, in order, and is taken from its beginning.
- * While the row is not empty, what ends in its unit or before goes to the heap instead.
+ * first entry of all at its root. When that is due, its unit is taken out of its place
+ * into a row, in order, and the rest of the place is searched for its next first entry.
+ * So the thousands that end within one round are each written once and read once, along
+ * an array. While the row is not empty, what ends in its unit or before goes to the heap
+ * instead.
  *
  * Only sleeps are kept here: they are never stopped, so no caller needs to find one
  * again.
  *
  * Rejected: a timing wheel, whose hand has to be moved while nothing happens, and which
- * rounds; this has no hand, and knows what comes first. A radix heap, whose places hold
- * ever longer times: spreading a long one over the shorter ones, all at once, makes
- * others late.
+ * rounds; a radix heap, whose places hold ever longer times: spreading a long one over
+ * the shorter ones, all at once, makes others late.
  */
 #include "timer/timer_far.h"
 

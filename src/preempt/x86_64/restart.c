@@ -1,49 +1,45 @@
 /*
- * restart.c (x86-64) - a system call that our signal interrupted goes on as if
- * nothing had been.
+ * restart.c (x86-64) - a system call that our signal interrupted goes on as if nothing
+ * had been.
  *
- * The signal is not sent to a thread that sleeps, but one may fall asleep between
- * the look and the signal. The kernel restarts most calls by itself (SA_RESTART).
- * Those in restart_wanted it ends with EINTR: nothing was done and all argument
- * registers are as they were; only the call's number is gone. If the number can be
- * known it is put back and the call is made once more.
+ * The signal is not sent to a thread that sleeps, but one may fall asleep between the
+ * look and the signal. The kernel restarts most calls by itself (SA_RESTART). Those in
+ * restart_wanted it ends with EINTR: nothing was done and all argument registers are as
+ * they were; only the call's number is gone. If the number can be known it is put back
+ * and the call is made once more.
  *
- * A transfer that had begun ends short instead: a large write, send, or a recv of
- * all that was asked for. The rest of it is made into a call of its own, from
- * restart_rest, and the result is the sum. (Not from the handler: there the
- * program's own signals, that may be meant to end it, would not come through.)
+ * A transfer that had begun ends short instead: a large write, send, or a recv of all
+ * that was asked for. The rest of it is made into a call of its own, from restart_rest,
+ * and the result is the sum. (Not from the handler: there the program's own signals would
+ * not come through.)
  *
  * A call whose number is not known fails with EINTR, or ends short, as it would for any
  * other signal. So do writev, sendmsg and the like when they had begun.
  *
  * The number
  *
- * A compiler loads the number right before the system call, with a constant. Bytes
- * before the call that look like such an instruction may be the end of a longer one
- * (31 c0 is xor %eax,%eax, and the end of 45 31 c0, xor %r8d,%r8d), and x86 code cannot
- * be read backwards. So the function is decoded from its beginning, which its unwind
- * record tells (insn.h). The number is known if
+ * A compiler loads the number right before the system call, with a constant. Bytes before
+ * the call that look like such an instruction may be the end of a longer one, since x86
+ * code cannot be read backwards. So the function is decoded from its beginning, which its
+ * unwind record tells (insn.h). The number is known if
  *
  *	- a constant is loaded into %eax,
  *	- every instruction from there to the call is one that certainly keeps it,
- *	- no jump within the function leads in between, and no jump of the function goes
- *	  to an address that cannot be told.
+ *	- no jump within the function leads in between, and no jump of the function
+ *	  goes to an address that cannot be told.
  *
  * The same holds for libc's syscall(nr, ...): there the constant is loaded into %edi
- * before the call of that function, which must be one of it and nothing else. Code
- * without unwind records (generated at run time, as a rule) or that cannot be read is
- * not looked at.
- *
- * Rejected: a list of libc's wrappers by name, since many of its calls are made in
- * functions without a name that can be looked up.
+ * before the call of that function. Code without unwind records (generated at run time,
+ * as a rule) or that cannot be read is not looked at. Rejected: a list of libc's wrappers
+ * by name, since many of its calls are made in functions without a name that can be
+ * looked up.
  *
  * Time that is left
  *
- * Some calls have a timeout that is not a time of day but a span, and do not say how
- * much of it is left. Such a call is made from restart_timed, with a timeout of our
- * own, and the frame there has the time at which it ends: if another signal comes the
- * call gets what is left until then. For the first signal the span is taken to have just
- * begun. It has, where the signal is ours, since it is sent to threads that run.
+ * Some calls have a timeout that is a span, and do not say how much of it is left. Such a
+ * call is made from restart_timed, with a timeout of our own, and the frame there has the
+ * time at which it ends, for another signal. For the first one the span is taken to have
+ * just begun: our signal is sent to threads that run.
  *
  * Not ours
  *
@@ -53,12 +49,10 @@
  * make the call once more would be wrong: a thread in sigsuspend would wait for ever. But
  * what the kernel restored the registers from is still there, below the stack that it
  * returned to, and our handler has a stack of its own: if it is found the call is left as
- * it is.
- *
- * What cannot be told apart is a handler that runs on the thread's alternate stack
- * (SA_ONSTACK), as ours does. And where the program's signal has interrupted such a call
- * before, at the same depth and with the same arguments, and nothing has used that part
- * of the stack since, one that ours interrupted fails with EINTR, too.
+ * it is. What cannot be told apart is a handler that runs on the thread's alternate
+ * stack, as ours does. And where the program's signal has interrupted such a call before,
+ * at the same depth and with the same arguments, one that ours interrupted fails with
+ * EINTR, too.
  */
 #include "preempt/x86_64/restart.h"
 
