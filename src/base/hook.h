@@ -27,9 +27,9 @@ struct hook {
 	}                                                                         \
 	_Static_assert(1, "takes the semicolon")
 
-/* ADD_AT_LOAD(signals, struct preempt_guest, preempt_guests, .visits = visit, .order = 1);
- * makes an entry, whose struct has the members `order` and `next`, and adds it to the
- * list at load: by order, and among equals in order of adding. */
+/* ADD_AT_LOAD(signals, struct preempt_guest, preempt_guests, .visits = visit); makes an
+ * entry, whose struct has the members `order` and `next`, and adds it to the list at
+ * load: by order, and among equals in order of adding. */
 #define ADD_AT_LOAD(name, type, list, ...)                                        \
 	static void name##_adds_itself(void)                                      \
 	{                                                                         \

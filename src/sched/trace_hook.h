@@ -26,8 +26,8 @@ struct trace_undo {
 
 #define TRACE_CALLS_MAX 100
 
-/* X(name, parameters, arguments): a member of the table and the function trace_name that
- * calls it. */
+/* X(name, parameters, arguments): a member of the table, and a function that calls it and
+ * has trace_ before the name. */
 #define TRACE_HOOK_LIST(X)                                                         \
 	/* With a P. gp becomes runnable: its status still says from what. */      \
 	X(go_ready, (struct m *mp, struct g *gp), (mp, gp))                      \
