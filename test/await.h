@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "base/tool.h"
+#include "platform/tool.h"
 
 #ifndef GORO_CHECKS
 #define GORO_CHECKS 0

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "test.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 /* First thing in a test that limits the address space. An emulator keeps its own and the
  * program's memory in one process, and ignores such a limit. */

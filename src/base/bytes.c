@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 
 #define FIRST_BYTES (16 << 10)
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 
 #define CHUNK_MAP_BYTES (256 << 10)

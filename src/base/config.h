@@ -58,10 +58,6 @@
  * */
 #define PUT_OFF_MAX 6
 
-/* The signal that preempts, Go's choice: libc does not use it, debuggers pass it on, and
- * programs must expect it spuriously anyway. */
-#define SIG_PREEMPT SIGURG
-
 /* ------------------------------------------------------------------- poller */
 
 /* Events taken from the poller at a time. Go takes 128. With fewer, the first goroutine

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/environment.h"
-#include "base/tool.h"
+#include "platform/os.h"
+#include "platform/tool.h"
 
 struct debug debug;
 
@@ -43,4 +44,5 @@ void debug_init(void)
 		s += field;
 		s += *s == ',';
 	}
+	os_without = (struct os_without){ debug.nomembarrier, debug.noguard };
 }

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/os.h"
+#include "platform/atomic.h"
+#include "platform/os.h"
 #include "base/print.h"
 #include "base/throw.h"
 

@@ -3,8 +3,8 @@
  */
 #include "base/lock.h"
 
-#include "base/context.h"
-#include "base/os.h"
+#include "platform/context.h"
+#include "platform/os.h"
 #include "base/throw.h"
 
 /* A waiter looks at the lock rarely, with growing pauses: each look takes the lock's

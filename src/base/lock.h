@@ -1,6 +1,9 @@
 /*
  * lock.h - the runtime's own locks and notes, on futexes.
  *
+ * The room base has what every other room stands on: locks, memory, printing and
+ * settings, without libc's locks. It uses platform.
+ *
  * A lock is held for tens of nanoseconds, by a thread in state RUNTIME, which goro never
  * preempts. So a waiter spins a little before it sleeps.
  *
@@ -16,7 +19,7 @@
 #ifndef GORO_LOCK_H
 #define GORO_LOCK_H
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 
 /* A lock may be taken while locks of lower rank are held, never the other way round. */
 enum lock_rank {

@@ -9,8 +9,8 @@
 
 #include "base/config.h"
 #include "base/lock.h"
-#include "base/os.h"
-#include "base/tool.h"
+#include "platform/os.h"
+#include "platform/tool.h"
 
 #define CHUNK_BYTES (256 << 10)
 

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 
 struct printer print_to_fd(int fd)
 {

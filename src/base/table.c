@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 
 #define BUCKETS 16384
 

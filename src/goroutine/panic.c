@@ -34,7 +34,7 @@
 
 #include "sched/cxx.h"
 #include "sched/g.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "sched/runtime.h"
 

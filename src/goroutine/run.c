@@ -4,7 +4,7 @@
  */
 #include <goro.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "goroutine/run.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 #include "base/throw.h"
 #include "sched/init.h"
 #include "sched/runtime.h"

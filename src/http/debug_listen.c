@@ -34,7 +34,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 #include "http/debug_http.h"
 
 /* How long a server that starts waits for the lock. */

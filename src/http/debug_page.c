@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/hook.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "profile/profile.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 #include "base/throw.h"
 #include "profile/profile.h"
 #include "unwind/symbol.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 #include "base/throw.h"
 #include "http/debug_http.h"
 

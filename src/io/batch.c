@@ -64,7 +64,7 @@
 
 #include "base/debug.h"
 #include "base/mem.h"
-#include "base/sys.h"
+#include "platform/sys.h"
 #include "base/throw.h"
 #include "sched/init.h"
 #include "sched/linger.h"

@@ -46,7 +46,7 @@
 #include "io/batch.h"
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/work.h"

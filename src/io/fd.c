@@ -63,7 +63,7 @@
 #include "sched/linger.h"
 #include "base/mem.h"
 #include "sched/runtime.h"
-#include "base/syscall_raw.h"
+#include "platform/sys.h"
 #include "base/throw.h"
 
 /* ---------------------------------------------------------------- the table */

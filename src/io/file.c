@@ -46,9 +46,9 @@
 #include "base/debug.h"
 #include "io/fd.h"
 #include "io/io.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/rt.h"
-#include "base/syscall_raw.h"
+#include "platform/sys.h"
 #include "io/uring.h"
 
 /* Blocking calls on files at a time, where io_uring does the rest, and where it cannot:

@@ -44,9 +44,9 @@
 #include "base/debug.h"
 #include "io/batch.h"
 #include "io/file.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/rt.h"
-#include "base/sys.h"
+#include "platform/sys.h"
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x8

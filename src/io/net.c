@@ -33,7 +33,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/config.h"
 #include "io/resolve.h"
 

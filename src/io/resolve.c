@@ -29,9 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/config.h"
-#include "base/os.h"
+#include "platform/os.h"
 
 /* Lookups at a time, Go's number: enough that name servers which do not answer do not
  * hold up the others, and threads that any system can bear. */

@@ -55,7 +55,7 @@
 #include <stdlib.h>
 
 #include "sync/chan.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "preempt/preempt.h"
 #include "sched/alone.h"

@@ -16,9 +16,9 @@
 #include <sys/syscall.h>
 
 #include "io/io.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/rt.h"
-#include "base/sys.h"
+#include "platform/sys.h"
 
 int goro_socket(int domain, int type, int protocol)
 {

@@ -13,8 +13,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "base/raw_file.h"
+#include "platform/os.h"
+#include "platform/raw_file.h"
 #include "preempt/preempt.h"
 #include "sched/runtime.h"
 #include "base/text.h"

@@ -23,7 +23,7 @@
 #include "base/environment.h"
 #include "base/hook.h"
 #include "observe/frame.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "goroutine/panic.h"
 #include "sched/init.h"
 #include "sched/runtime.h"

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "observe/dump.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "preempt/sigchain.h"
 #include "sched/init.h"
 #include "sched/runtime.h"

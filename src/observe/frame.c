@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "base/context.h"
+#include "platform/context.h"
 #include "sched/g.h"
 #include "goroutine/run.h"
 

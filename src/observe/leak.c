@@ -22,7 +22,7 @@
 
 #include "sync/deadline.h"
 #include "observe/dump.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/g.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

@@ -52,9 +52,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/os.h"
-#include "base/own_fd.h"
+#include "platform/atomic.h"
+#include "platform/os.h"
+#include "platform/own_fd.h"
 
 /* Twice the largest number in a kernel's configuration. */
 #define AFFINITY_MAX_CPUS 16384

@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/raw_file.h"
+#include "platform/raw_file.h"
 
 struct stream {
 	int fd;

@@ -25,8 +25,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/text.h"
+#include "platform/atomic.h"
 #include "platform/maps.h"
 
 #define MODULES_MAX 512
@@ -219,9 +218,10 @@ bool module_is_vdso(const struct module *m)
 
 static void copy_string(char *buf, size_t size, const char *from)
 {
-	struct text t = text_make(buf, size);
+	size_t n = strnlen(from, size - 1);
 
-	text_add(&t, from);
+	memcpy(buf, from, n);
+	buf[n] = '\0';
 }
 
 void module_file(const struct module *m, char *buf, size_t size)

@@ -1,10 +1,5 @@
 /*
- * module.h - the room platform: what the kernel and the loader know of this process
- *
- * May use: base. Most of the room is called in signal handlers or on the thread sysmon,
- * so it uses system calls and no libc function that locks or allocates.
- *
- * This header: which loaded file (program, shared library, vdso) an address belongs to.
+ * module.h - which loaded file (program, shared library, vdso) an address belongs to.
  * All but module_start and module_snapshot is async-signal-safe and takes no lock.
  */
 #ifndef GORO_MODULE_H

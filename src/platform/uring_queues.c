@@ -11,9 +11,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "base/own_fd.h"
-#include "base/sys.h"
-#include "base/throw.h"
+#include "platform/own_fd.h"
+#include "platform/sys.h"
 
 enum { SQ, CQ, SQES };
 
@@ -39,9 +38,6 @@ static void find_all(struct uring_queues *q, const struct io_uring_params *p)
 {
 	char *sq = q->mapped[SQ].at, *cq = q->mapped[CQ].at;
 
-	/* The masks follow from the sizes. */
-	check((p->sq_entries & (p->sq_entries - 1)) == 0);
-	check((p->cq_entries & (p->cq_entries - 1)) == 0);
 	q->sqes = q->mapped[SQES].at;
 	q->sq_head = (uint32_t *)(sq + p->sq_off.head);
 	q->sq_tail = (uint32_t *)(sq + p->sq_off.tail);

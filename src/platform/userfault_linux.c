@@ -30,10 +30,9 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "base/atomic.h"
-#include "base/config.h"
-#include "base/os.h"
-#include "base/syscall_raw.h"
+#include "platform/atomic.h"
+#include "platform/os.h"
+#include "platform/sys.h"
 
 /* Some headers are older than these. */
 #define FEATURE_MOVE ((uint64_t)1 << 16)

@@ -43,7 +43,7 @@
 
 #include "base/debug.h"
 #include "base/hook.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "unwind/regs.h"
 #include "preempt/retake.h"
 #include "sched/runq.h"

@@ -25,7 +25,7 @@
 #include <goro.h>
 
 #include "preempt/convoy.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "preempt/restart.h"
 #include "unwind/unwind.h"
 #include "sched/init.h"

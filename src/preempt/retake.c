@@ -41,7 +41,7 @@
 #include "preempt/convoy.h"
 #include "base/debug.h"
 #include "sched/netpoll.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "preempt/preempt.h"
 #include "preempt/retake_decide.h"
 #include "sched/runq.h"

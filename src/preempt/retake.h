@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 
 struct m;
 struct p;

@@ -7,9 +7,9 @@
  */
 #include "preempt/sigchain.h"
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 
 /* Our handler's frame, and the context that it was given, while the program's handler

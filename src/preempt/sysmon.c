@@ -38,7 +38,7 @@
 #include "base/debug.h"
 #include "reclaim/evacuate.h"
 #include "sched/netpoll.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/deadlock.h"
 #include "sched/init.h"
 #include "preempt/retake.h"

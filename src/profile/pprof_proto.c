@@ -22,7 +22,7 @@
 #include "unwind/elf_file.h"
 #include "platform/maps.h"
 #include "platform/module.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/text.h"
 
 /* The fields of each message. */

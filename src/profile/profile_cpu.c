@@ -37,8 +37,8 @@
 
 #include "base/environment.h"
 #include "base/config.h"
-#include "base/os.h"
-#include "base/own_fd.h"
+#include "platform/os.h"
+#include "platform/own_fd.h"
 #include "preempt/preempt.h"
 #include "profile/profile.h"
 #include "profile/profile_sample.h"

@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "platform/maps.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/rt.h"
 #include "stack/stack.h"
 

@@ -66,7 +66,7 @@
 
 #include "sync/chan.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/table.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

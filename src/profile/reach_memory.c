@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "platform/maps.h"
-#include "base/os.h"
-#include "base/raw_file.h"
+#include "platform/os.h"
+#include "platform/raw_file.h"
 
 #define BUF_BYTES MEMORY_BUF_BYTES
 #define SPARSE_BYTES (64ull << 30)

@@ -23,15 +23,15 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/config.h"
-#include "base/os.h"
-#include "base/raw_file.h"
+#include "platform/os.h"
+#include "platform/raw_file.h"
 #include "unwind/regs.h"
 #include "preempt/preempt.h"
 #include "reclaim/evacuate.h"
 #include "sched/runtime.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 #include "unwind/unwind.h"
 
 /* How long a thread may take to answer on a busy machine. Under TSan it may never. */

@@ -22,8 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/atomic.h"
-#include "base/os.h"
+#include "platform/atomic.h"
+#include "platform/os.h"
 #include "base/throw.h"
 
 #define GRAIN       64

@@ -11,7 +11,7 @@
 #include "reclaim/compact.h"
 #include "base/config.h"
 #include "reclaim/evacuate.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "reclaim/shrink.h"
 #include "stack/stack.h"
 

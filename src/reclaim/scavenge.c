@@ -28,7 +28,7 @@
  */
 #include "reclaim/scavenge.h"
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/init.h"
 #include "sched/runtime.h"
 

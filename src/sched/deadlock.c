@@ -20,7 +20,7 @@
  */
 #include "sched/deadlock.h"
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/timers.h"

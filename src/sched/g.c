@@ -18,7 +18,7 @@
 #include "sched/cxx.h"
 #include "sched/g.h"
 #include "sched/latency.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

@@ -25,7 +25,7 @@
  */
 #include "sched/deadlock.h"
 #include "sched/netpoll.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/timers.h"

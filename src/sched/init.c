@@ -15,7 +15,7 @@
 #include "sched/g.h"
 #include "sched/init.h"
 #include "platform/module.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"
 

@@ -30,7 +30,7 @@
 
 #include <goro.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 
 #define PERIOD_LOG2   3		/* Go's: 1 in 8 */

@@ -9,9 +9,9 @@
 #ifndef GORO_LINGER_H
 #define GORO_LINGER_H
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 
 static inline void linger(void)
 {

@@ -31,7 +31,7 @@
 #include "sched/init.h"
 #include "sched/deadlock.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

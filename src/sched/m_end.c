@@ -31,8 +31,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/os.h"
+#include "platform/atomic.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "sched/runtime.h"
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "sched/runtime.h"
 

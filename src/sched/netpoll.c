@@ -73,7 +73,7 @@
 #include "sched/netpoll.h"
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/config.h"
 #include "sched/types.h"
 

@@ -23,9 +23,9 @@
 
 #include "base/debug.h"
 #include "sched/netpoll.h"
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 #include "sched/rt.h"
-#include "base/sys.h"
+#include "platform/sys.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441

@@ -6,7 +6,7 @@
  */
 
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/trace_hook.h"

@@ -41,7 +41,7 @@
 #ifndef GORO_RT_H
 #define GORO_RT_H
 
-#include "base/context.h"
+#include "platform/context.h"
 #include "base/lock.h"
 #include "base/throw.h"
 #include "sched/types.h"

@@ -120,7 +120,7 @@
 #include "sched/check.h"
 #include "sched/linger.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 
 #define CAP GORO_RUNQ_CAP

@@ -4,7 +4,7 @@
 #ifndef GORO_RUNQ_H
 #define GORO_RUNQ_H
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/types.h"
 
 /* Every FAIR_PERIOD_PICKS picks a P looks once where its usual order looks last: at the

@@ -4,7 +4,7 @@
 #ifndef GORO_RUNTIME_H
 #define GORO_RUNTIME_H
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/print.h"
 #include "sched/rt.h"
 #include "sched/types.h"

@@ -43,7 +43,7 @@
 #include "sched/latency.h"
 #include "sched/linger.h"
 #include "sched/netpoll.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/steal.h"
 #include "sched/timers.h"

@@ -42,7 +42,7 @@
 #include "sched/steal.h"
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/netpoll.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"

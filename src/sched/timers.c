@@ -29,7 +29,7 @@
 #include <goro.h>
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 

@@ -23,7 +23,7 @@
  * each switch tells it, where sched.heed has PROGRAM_ASAN.
  */
 #define _GNU_SOURCE
-#include "base/tool.h"
+#include "platform/tool.h"
 
 #include <link.h>
 #include <string.h>

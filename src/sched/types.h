@@ -25,11 +25,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/config.h"
-#include "base/context.h"
+#include "platform/context.h"
 #include "base/lock.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 #include "sched/steal.h"
 #include "stack/stack.h"
 #include "timer/timer.h"

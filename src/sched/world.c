@@ -14,7 +14,7 @@
 
 #include "base/debug.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/alone.h"
 #include "sched/check.h"
 #include "sched/runq.h"

@@ -50,9 +50,9 @@
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 /* Address space that is reserved at a time, for stacks that are not larger. */
 #define STACK_REGION_BYTES (1LL << 30)

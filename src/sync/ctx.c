@@ -55,7 +55,7 @@
 #include "sync/chan.h"
 #include "sync/deadline.h"
 #include "sync/freed.h"
-#include "base/os.h"
+#include "platform/os.h"
 
 /* Steps after which a walk leaves the runtime for a moment, or, in a timer, leaves the
  * rest to a goroutine. */

@@ -7,7 +7,7 @@
 #include <goro.h>
 #include <stddef.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 #include "sched/timers.h"
 

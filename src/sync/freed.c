@@ -7,7 +7,7 @@
 
 #include "base/debug.h"
 #include "sched/rt.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 /* ASan keeps freed memory itself, and reports more. */
 #if GORO_CHECKS && !TOOL_ASAN && !TOOL_TSAN

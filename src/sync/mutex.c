@@ -40,7 +40,7 @@
 #include <goro.h>
 
 #include "sched/linger.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sync/sema.h"
 

@@ -31,7 +31,7 @@
 #include "sync/chan.h"
 #include "sync/deadline.h"
 #include "sync/freed.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/timers.h"
 

@@ -9,7 +9,7 @@
 #ifndef GORO_WAIT_PROFILE_H
 #define GORO_WAIT_PROFILE_H
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/rt.h"
 
 enum { PROFILE_BLOCK = 1, PROFILE_MUTEX = 2 };

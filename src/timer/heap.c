@@ -35,7 +35,7 @@
 #include <string.h>
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "timer/timer_far.h"
 

@@ -26,9 +26,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 #include "timer/timer.h"
 
 #define CHUNKS_TOGETHER 64

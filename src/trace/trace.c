@@ -27,8 +27,8 @@
 #include <goro.h>
 
 #include "base/environment.h"
-#include "base/os.h"
-#include "base/own_fd.h"
+#include "platform/os.h"
+#include "platform/own_fd.h"
 #include "goroutine/run.h"
 #include "sched/deadlock.h"
 #include "sched/runtime.h"

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "trace/trace.h"
 
 /* Buffers that wait for the writer, at most: 128 MiB, a second of the busiest program. A

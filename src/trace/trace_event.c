@@ -41,7 +41,7 @@
 #include <string.h>
 
 #include "base/hook.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "observe/backtrace.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "observe/frame.h"
-#include "base/os.h"
-#include "base/sys.h"
+#include "platform/os.h"
+#include "platform/sys.h"
 #include "trace/trace.h"
 
 /* While the pipe is full, the writer looks this often whether the trace has failed. */

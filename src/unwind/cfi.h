@@ -5,7 +5,7 @@
 #ifndef GORO_CFI_H
 #define GORO_CFI_H
 
-#include "base/reader.h"
+#include "unwind/reader.h"
 #include "unwind/unwind.h"
 
 /* How to find the caller's value of a register. The canonical frame address (CFA) is the

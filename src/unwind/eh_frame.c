@@ -17,7 +17,7 @@
  */
 #include "unwind/eh_frame.h"
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "unwind/elf_file.h"
 #include "unwind/regs.h"
 

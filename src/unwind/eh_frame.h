@@ -3,7 +3,7 @@
 #define GORO_EH_FRAME_H
 
 #include "platform/module.h"
-#include "base/reader.h"
+#include "unwind/reader.h"
 
 struct eh_cie {
 	uint64_t code_factor;		/* unit of instruction addresses */

@@ -26,9 +26,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "platform/maps.h"
-#include "base/raw_file.h"
+#include "platform/raw_file.h"
 #include "base/text.h"
 
 #define KEPT_FILES 64

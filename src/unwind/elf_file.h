@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "platform/module.h"
-#include "base/reader.h"
+#include "unwind/reader.h"
 
 #define ELF_PATH_MAX 512
 

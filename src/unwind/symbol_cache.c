@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 
 #define SLOTS 256	/* a power of two */
 #define PLACES 4	/* slots that an address may be in, one after the other */

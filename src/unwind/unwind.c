@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <ucontext.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
 #include "unwind/cfi.h"
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/context.h"
+#include "platform/context.h"
 #include "unwind/regs.h"
 
 /* A frame's registers, by DWARF number. A register is known if its bit is in `valid`. */

@@ -24,7 +24,7 @@
  */
 #include "unwind/cfi.h"
 
-#include "base/os.h"
+#include "platform/os.h"
 
 /* Variables rarely take more than this, and this much is searched in a millisecond. */
 #define SEARCH_BYTES (256 << 10)

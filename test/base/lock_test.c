@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "await.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "test.h"
 
 enum { THREADS = 6 };

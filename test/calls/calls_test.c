@@ -33,8 +33,8 @@
 #include <threads.h>
 #include <time.h>
 
-#include "base/atomic.h"
-#include "base/tool.h"
+#include "platform/atomic.h"
+#include "platform/tool.h"
 #include "test.h"
 
 /* ------------------------------------------------------ the runtime's part */

@@ -17,8 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/own_fd.h"
+#include "platform/atomic.h"
+#include "platform/own_fd.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"

@@ -4,7 +4,7 @@
  */
 #include <goro.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "io/batch.h"
 #include "sched/types.h"
 #include "test.h"

@@ -17,7 +17,7 @@
 #include "in_runtime.h"
 #include "sched/linger.h"
 #include "net.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 
 #define CONNS 24

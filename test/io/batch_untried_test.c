@@ -11,7 +11,7 @@
 #include "io/fd.h"
 #include "sched/runtime.h"
 #include "sched/work.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "net.h"
 
 static struct sockaddr_in ends[2];

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "deadlock.h"
 #include "child.h"

@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "observe/backtrace.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 #include "tail_call.h"
 #include "test.h"

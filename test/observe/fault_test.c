@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"

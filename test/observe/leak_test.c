@@ -5,7 +5,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "child.h"
 #include "test.h"

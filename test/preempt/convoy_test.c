@@ -14,7 +14,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

@@ -31,7 +31,7 @@
 #include <sys/un.h>
 #include <threads.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

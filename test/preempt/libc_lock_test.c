@@ -12,7 +12,7 @@
 #include <link.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "sched/runtime.h"
 #include "test.h"

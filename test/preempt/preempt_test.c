@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "sched/runtime.h"
 #include "test.h"

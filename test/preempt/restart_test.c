@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

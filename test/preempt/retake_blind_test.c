@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

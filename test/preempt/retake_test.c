@@ -8,7 +8,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "test.h"
 
 enum { WORKERS = 8, TURNS = 20 };

@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "platform/cpus.h"
 #include "sched/runtime.h"

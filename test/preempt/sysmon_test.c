@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "await.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "test.h"
 #include "thread_named.h"
 

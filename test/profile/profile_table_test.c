@@ -1,7 +1,7 @@
 /* Stacks and what was counted at each. */
 #include "profile/profile_table.h"
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "test.h"
 
 static struct profile_table table = { .records.bytes_max = 64 << 20 };

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/debug.h"
 #include "await.h"
 #include "profile/profile.h"

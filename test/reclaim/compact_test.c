@@ -2,9 +2,9 @@
  * back. */
 #include "reclaim/compact.h"
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "test.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 enum { THINGS = 50000 };
 

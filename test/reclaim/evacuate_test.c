@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "base/debug.h"
 #include "refuse.h"

@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #include "await.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runtime.h"
 #include "test.h"
 #include "thread_named.h"

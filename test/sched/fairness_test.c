@@ -6,7 +6,7 @@
 #include <goro.h>
 #include <time.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

@@ -7,7 +7,7 @@
 #include <spawn.h>
 #include <sys/resource.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 

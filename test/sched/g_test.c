@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "limit_memory.h"
 #include "base/mem.h"

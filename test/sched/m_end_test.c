@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "test.h"
 #include "thread_count.h"

@@ -8,7 +8,7 @@
 
 #include "await.h"
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/steal.h"

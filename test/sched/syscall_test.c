@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"

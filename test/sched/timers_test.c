@@ -10,7 +10,7 @@
 #include "await.h"
 #include "sync/deadline.h"
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "test.h"

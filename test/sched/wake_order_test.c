@@ -6,7 +6,7 @@
  */
 #include <goro.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "base/config.h"
 #include "test.h"

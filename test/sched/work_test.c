@@ -6,7 +6,7 @@
 
 #include "await.h"
 #include "in_runtime.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "test.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "refuse.h"
 #include "stack/stack.h"
 #include "test.h"

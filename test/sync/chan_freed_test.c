@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "test.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 static goro_chan *freed(size_t elem_size, size_t capacity)
 {

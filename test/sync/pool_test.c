@@ -8,7 +8,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "sched/runtime.h"
 #include "test.h"

@@ -6,7 +6,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "deadlock.h"
 #include "sched/linger.h"

@@ -11,7 +11,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "limit_memory.h"
 #include "sched/timers.h"

@@ -6,7 +6,7 @@
 #include <goro.h>
 #include <pthread.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "base/config.h"
 #include "deadlock.h"

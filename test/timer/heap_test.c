@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/debug.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "random.h"
 #include "test.h"
 #include "timer/timer.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/os.h"
+#include "platform/os.h"
 #include "random.h"
 #include "test.h"
 #include "timer/timer.h"

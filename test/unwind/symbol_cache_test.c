@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "await.h"
 #include "unwind/symbol.h"
 #include "test.h"

@@ -12,7 +12,7 @@
 
 #include "random.h"
 #include "test.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 #include "unwind/unwind.h"
 
 #define NOINLINE    __attribute__((noinline))

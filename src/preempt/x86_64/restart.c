@@ -67,9 +67,9 @@
 
 #include "unwind/eh_frame.h"
 #include "preempt/x86_64/insn.h"
-#include "base/os.h"
+#include "platform/os.h"
 #include "base/throw.h"
-#include "base/tool.h"
+#include "platform/tool.h"
 
 /* Newer than some headers. */
 #define SYS_EPOLL_PWAIT2 441

@@ -22,7 +22,7 @@
  * Rejected: comparing inodes. All epolls, eventfds and timerfds have the same one.
  */
 #define _GNU_SOURCE
-#include "base/own_fd.h"
+#include "platform/own_fd.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -30,8 +30,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "base/atomic.h"
-#include "base/sys.h"
+#include "platform/atomic.h"
+#include "platform/sys.h"
 
 /* Below the usual limit of 1,024, in the smallest larger table; and in the first table,
  * of 64. */

@@ -1,8 +1,9 @@
 /*
  * os.h - what the runtime asks of the operating system. Defined in os_linux.c.
  *
- * The room base has what every other room stands on: the processor, the kernel, locks,
- * memory, printing and settings, without libc's locks. It uses no other room.
+ * The room platform has what differs between processors and kernels: the switch, atomics,
+ * system calls, what the kernel and the loader know of this process, tools. It uses no
+ * other room.
  *
  * No function here takes a libc lock or sets errno. So they may be called in state
  * RUNTIME, while a goroutine that was preempted in malloc or printf holds a lock of libc.
@@ -16,10 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The signal that preempts, Go's choice: libc does not use it, debuggers pass it on, and
+ * programs must expect it spuriously anyway. */
+#define SIG_PREEMPT SIGURG
+
 extern bool os_many_cpus;		/* the process may run on more than one CPU */
 extern size_t os_page_bytes;
 extern bool os_membarrier_works;	/* set once by os_init */
 
+/* What os_init is not to use, as if the kernel had it not: GORO_DEBUG. */
+extern struct os_without {
+	int membarrier;
+	int guard;		/* 1: markers; 2: guards at all */
+} os_without;
 /* Once, before anything else. */
 void os_init(void);
 

@@ -5,7 +5,12 @@
 #ifndef GORO_SYS_H
 #define GORO_SYS_H
 
-#include "base/syscall_raw.h"
+#if defined(__x86_64__)
+#include "platform/x86_64/syscall_raw.h"
+#else
+#include "platform/aarch64/syscall_raw.h"
+#endif
+
 
 #define sys0(nr) syscall_raw(nr, 0, 0, 0, 0, 0, 0)
 #define sys1(nr, a) syscall_raw(nr, (long)(a), 0, 0, 0, 0, 0)

@@ -101,7 +101,7 @@ static inline void cpu_relax(void)
 	__builtin_ia32_pause();
 }
 
-/* See base/context.h. */
+/* See platform/context.h. */
 static inline struct m *m_self(void)
 {
 	struct m *mp;

@@ -11,9 +11,9 @@
  *	process_madvise, self   6.14    noguard=1         one madvise a range
  */
 #define _GNU_SOURCE
-#include "base/os.h"
+#include "platform/os.h"
 
-#include "base/context.h"
+#include "platform/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,13 +32,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/config.h"
-#include "base/debug.h"
-#include "base/own_fd.h"
-#include "base/sys.h"
-#include "base/text.h"
-#include "base/tool.h"
+#include "platform/atomic.h"
+#include "platform/own_fd.h"
+#include "platform/sys.h"
+#include "platform/tool.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -56,6 +54,7 @@
 _Static_assert(sizeof(struct os_range) == sizeof(struct iovec) &&
                offsetof(struct os_range, len) == offsetof(struct iovec, iov_len), "os_range");
 
+struct os_without os_without;
 bool os_many_cpus;
 size_t os_page_bytes;
 bool os_membarrier_works;
@@ -65,7 +64,7 @@ static bool on_valgrind;
 
 static bool membarrier_probe(void)
 {
-	return !debug.nomembarrier &&
+	return !os_without.membarrier &&
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0 &&
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
 }
@@ -97,9 +96,9 @@ static enum os_guard guard_probe(void)
 	enum os_guard kind = OS_GUARD_MPROTECT;
 	void *p;
 
-	if (debug.noguard >= 2)
+	if (os_without.guard >= 2)
 		return OS_GUARD_NONE;
-	if (debug.noguard)
+	if (os_without.guard)
 		return OS_GUARD_MPROTECT;
 	p = os_map(os_page_bytes);
 	if (!p)
@@ -210,7 +209,7 @@ static size_t advise_batch(const struct os_range *ranges, size_t count, int advi
 	size_t total = 0, done = 0;
 	long r;
 
-	if (debug.noguard || on_valgrind)
+	if (os_without.guard || on_valgrind)
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		total += ranges[i].len;
@@ -403,6 +402,20 @@ static bool is_among_last(int fd)
 	return (rlim_t)fd + PROGRAM_FDS >= limit.rlim_cur;
 }
 
+/* "/proc/self/task/TID" and name, without stdio. */
+static void task_path(char *path, int tid, const char *name)
+{
+	char digits[12];
+	size_t at = sizeof digits;
+
+	do
+		digits[--at] = (char)('0' + tid % 10);
+	while (tid /= 10);
+	path = stpcpy(path, "/proc/self/task/");
+	path = mempcpy(path, digits + at, sizeof digits - at);
+	strcpy(path, name);
+}
+
 /* Reads a file of a thread, at most size - 1 bytes, as text. Returns their number, or
  * less than 0 if the file cannot be read. Sysmon only. */
 static long read_thread_file(int tid, const char *name, char *out, size_t size)
@@ -410,15 +423,12 @@ static long read_thread_file(int tid, const char *name, char *out, size_t size)
 	static int64_t closed_until;
 	int64_t now = os_now();
 	char path[64];
-	struct text t = text_make(path, sizeof path);
 	long n;
 	int fd;
 
 	if (now < closed_until)
 		return -EMFILE;
-	text_add(&t, "/proc/self/task/");
-	text_add_decimal(&t, (unsigned)tid);
-	text_add(&t, name);
+	task_path(path, tid, name);
 	fd = (int)sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0 ? is_among_last(fd) : fd != -EACCES)
 		closed_until = now + NO_OPEN_NS;

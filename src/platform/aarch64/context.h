@@ -119,7 +119,7 @@ static inline void cpu_relax(void)
 	__asm__ volatile("isb");
 }
 
-/* See base/context.h. */
+/* See platform/context.h. */
 static inline struct m *m_self(void)
 {
 	struct m *mp;

@@ -20,7 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/valgrind.h"
+#if defined(__x86_64__)
+#include "platform/x86_64/valgrind.h"
+#else
+#include "platform/aarch64/valgrind.h"
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TOOL_ASAN 1

@@ -19,9 +19,9 @@ extern __thread struct m *goro_tls_m
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 #if defined(__x86_64__)
-#include "base/x86_64/context.h"
+#include "platform/x86_64/context.h"
 #else
-#include "base/aarch64/context.h"
+#include "platform/aarch64/context.h"
 #endif
 
 #endif
