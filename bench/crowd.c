@@ -1,7 +1,7 @@
 /*
- * crowd - thousands of goroutines in blocking calls at the same time, unannounced: sockets,
- * libcurl, OpenSSL; and the time until all of them sleep in poll, announced and not. See
- * crowd.h.
+ * crowd - thousands of goroutines in blocking calls at the same time, unannounced:
+ * sockets, libcurl, OpenSSL; and the time until all of them sleep in poll, announced and
+ * not. See crowd.h.
  *
  *	bench_crowd                all, with 100, 1,000 and 5,000 goroutines
  *	bench_crowd sockets 2000   one of sockets, curl, tls, poll, announced

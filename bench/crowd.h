@@ -1,6 +1,6 @@
 /*
- * crowd.h - thousands of blocking calls at the same time: the workload, which knows nothing
- * of goro.
+ * crowd.h - thousands of blocking calls at the same time: the workload, which knows
+ * nothing of goro.
  *
  *	sockets	20 requests of a byte of each, by read and write on a socket pair
  *	curl	20 requests of each, by libcurl on a kept connection

@@ -1,6 +1,7 @@
 /*
- * diskread - 1,000 goroutines that read blocks of 4 KiB at random from a file of 1 GiB that
- * is not in the page cache: it is dropped from there before each round; time per read.
+ * diskread - 1,000 goroutines that read blocks of 4 KiB at random from a file of 1 GiB
+ * that is not in the page cache: it is dropped from there before each round; time per
+ * read.
  */
 #define _GNU_SOURCE
 #include "bench.h"

@@ -1,7 +1,7 @@
 /*
- * fileread.h - the file that fileread reads from: goro-bench-1GiB in TMPDIR (or /tmp), made
- * by the first who needs it and left there for the next. Every 8 bytes of it are their own
- * index.
+ * fileread.h - the file that fileread reads from: goro-bench-1GiB in TMPDIR (or /tmp),
+ * made by the first who needs it and left there for the next. Every 8 bytes of it are
+ * their own index.
  */
 #ifndef FILEREAD_H
 #define FILEREAD_H
@@ -16,8 +16,8 @@
 #define BLOCK   4096
 #define BLOCKS  (1u << 18)
 
-/* Before it is measured as many blocks are read as there are: whatever a system learns of the
- * file it has learnt by then. */
+/* Before it is measured as many blocks are read as there are: whatever a system learns of
+ * the file it has learnt by then. */
 #define WARM_ROUNDS (BLOCKS / (READERS * READS) + 1)
 
 static const char *file_path(void)

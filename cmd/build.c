@@ -1,8 +1,8 @@
 /*
  * build.c - goro run, goro build.
  *
- * A program is compiled and linked with the static library that belongs to this command, by
- * $CC or $CXX, or cc and c++. The words are the sources, then what the program gets,
+ * A program is compiled and linked with the static library that belongs to this command,
+ * by $CC or $CXX, or cc and c++. The words are the sources, then what the program gets,
  * then, behind "--", what the compiler gets.
  *
  * goro run keeps what it has compiled in a cache, $XDG_CACHE_HOME/goro or ~/.cache/goro,

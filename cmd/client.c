@@ -1,8 +1,9 @@
 /*
  * client.c - asking a program's debug server: by its address, or attached to a process.
  *
- * Attaching is told in src/http/debug_attach.c: we listen on a Unix socket and send the process a
- * signal with the number in the socket's name, again and again until it connects.
+ * Attaching is told in src/http/debug_attach.c: we listen on a Unix socket and send the
+ * process a signal with the number in the socket's name, again and again until it
+ * connects.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +241,8 @@ struct answer {
 	char *at;
 	size_t n, room;
 	size_t head;		/* its length, with the blank line; 0: not there yet */
-	size_t want;		/* of the whole; SIZE_MAX: up to the end of the connection */
+	/* of the whole; SIZE_MAX: up to the end of the connection */
+	size_t want;
 };
 
 /* The value of a line in the head, or NULL. */

@@ -23,8 +23,8 @@ bool client_is_target(const char *word);
 /* How long an answer may take to come, instead of a minute. */
 void client_patience(struct client *c, double seconds);
 
-/* The content at the path, ended by a zero and of *n bytes, to be freed; the connection may
- * be used again if keep is set. NULL: why was said. */
+/* The content at the path, ended by a zero and of *n bytes, to be freed; the connection
+ * may be used again if keep is set. NULL: why was said. */
 char *client_get(struct client *c, const char *path, bool keep, size_t *n);
 
 /* Writes what came to a file, or dies. */

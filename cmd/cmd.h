@@ -1,9 +1,9 @@
 /*
  * cmd.h - what the files of the goro command share.
  *
- * Each subcommand is a function in a file of its own, and an entry in the table of main.c.
- * It gets its own words, beginning with its name, and returns the exit status:
- * 0, STATUS_FAILED for a failure that it has reported, STATUS_USAGE for wrong words.
+ * Each subcommand is a function in a file of its own, and an entry in the table of
+ * main.c. It gets its own words, beginning with its name, and returns the exit status: 0,
+ * STATUS_FAILED for a failure that it has reported, STATUS_USAGE for wrong words.
  */
 #ifndef GORO_CMD_H
 #define GORO_CMD_H

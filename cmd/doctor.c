@@ -1,9 +1,9 @@
 /*
  * doctor.c - goro doctor: what this machine offers, what falls back, and what that costs.
  *
- * A line for each thing: a verdict, its name, one sentence. What the kernel offers is tried
- * (probe.c); a feature that GORO_DEBUG switches off falls back here as it does in programs.
- * Whether goro works is tried in a child process, which may crash.
+ * A line for each thing: a verdict, its name, one sentence. What the kernel offers is
+ * tried (probe.c); a feature that GORO_DEBUG switches off falls back here as it does in
+ * programs. Whether goro works is tried in a child process, which may crash.
  */
 #include <errno.h>
 #include <sched.h>
@@ -62,7 +62,8 @@ static void heading(const char *text)
 static const struct feature {
 	const char *name;
 	bool (*works)(void);
-	const char *off;	/* the GORO_DEBUG switch that forces the fallback; or NULL */
+	/* the GORO_DEBUG switch that forces the fallback; or NULL */
+	const char *off;
 	const char *gain, *cost;
 } features[] = {
 	{ "membarrier", probe_membarrier, "nomembarrier",

@@ -1,11 +1,11 @@
 /*
  * explain.c - goro explain: a small program is run, and its trace is told step by step.
  *
- * A scene is a program of its own in cmd/scene/. It is embedded as text, and compiled into the
- * command, where its main is called scene_ and its name. To run one, the command starts itself with
- * --run and GORO_TRACE, so that neither a compiler nor the library is needed. explain_steps.c
- * makes steps of the trace, explain_words.c tells them, explain_text.c and explain_screen.c
- * show them.
+ * A scene is a program of its own in cmd/scene/. It is embedded as text, and compiled
+ * into the command, where its main is called scene_ and its name. To run one, the command
+ * starts itself with --run and GORO_TRACE, so that neither a compiler nor the library is
+ * needed. explain_steps.c makes steps of the trace, explain_words.c tells them,
+ * explain_text.c and explain_screen.c show them.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -58,7 +58,8 @@ struct job {
 	double from, to;		/* seconds */
 	const struct scene *scene;	/* NULL: not one of ours */
 	bool on_terminal, list, source;
-	bool after_program;		/* the terminal is the program's until it has ended */
+	/* the terminal is the program's until it has ended */
+	bool after_program;
 	char **words;
 	enum explain_next next;
 };

@@ -1,8 +1,9 @@
 /*
  * explain_screen.c - steps on the terminal, one after the other.
  *
- * Above is what all Gs, Ms and Ps are after the step; below are the words of it, and of those around
- * it. A frame is drawn over the one before, each line cut at the screen's edge.
+ * Above is what all Gs, Ms and Ps are after the step; below are the words of it, and of
+ * those around it. A frame is drawn over the one before, each line cut at the screen's
+ * edge.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,7 +98,8 @@ static int by_order(const void *a, const void *b)
 	return ((*x)->order > (*y)->order) - ((*x)->order < (*y)->order);
 }
 
-/* Those in a state and, where they are ready, in that queue: in the order in which they came. */
+/* Those in a state and, where they are ready, in that queue: in the order in which they
+ * came. */
 static size_t choose(const struct show *v, enum g_state state, uint64_t p, const struct being **list)
 {
 	size_t n = 0;

@@ -1,16 +1,16 @@
 /*
  * explain_steps.c - a trace as steps that can be told.
  *
- * A step is an event of the trace, without what a reader does not need: names, regions, the
- * plain thread that calls goro_run. What goroutines, Ps and threads are at a moment is found by
- * applying the steps up to it.
+ * A step is an event of the trace, without what a reader does not need: names, regions,
+ * the plain thread that calls goro_run. What goroutines, Ps and threads are at a moment
+ * is found by applying the steps up to it.
  *
- * The trace does not say in which queue a goroutine is. It gets into that of the P on which it
- * was made ready, and that is what is told; one that was made ready by a plain thread, or comes
- * back from a call without a P, is in the global one.
+ * The trace does not say in which queue a goroutine is. It gets into that of the P on
+ * which it was made ready, and that is what is told; one that was made ready by a plain
+ * thread, or comes back from a call without a P, is in the global one.
  *
- * A call without a stack is none (docs/tracing.md): the P was taken from a goroutine that computed,
- * since its thread got no CPU.
+ * A call without a stack is none (docs/tracing.md): the P was taken from a goroutine that
+ * computed, since its thread got no CPU.
  */
 #include "explain_steps.h"
 
@@ -22,7 +22,8 @@
 struct reading {
 	struct steps *s;
 	const struct trace_model *model;
-	struct map plain;	/* threads of the program's own, which are goroutines in calls here */
+	/* threads of the program's own, which are goroutines in calls here */
+	struct map plain;
 };
 
 /* -------------------------------------------------------------------- world */

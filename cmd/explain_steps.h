@@ -31,7 +31,8 @@ struct step {
 struct being {
 	uint64_t id;
 	enum g_state state;
-	uint64_t p;		/* running, or in a call: has it. Ready: in its queue; NO_P */
+	/* running, or in a call: has it. Ready: in its queue; NO_P */
+	uint64_t p;
 	uint64_t m;		/* running, in a call, or preempted: its thread */
 	uint32_t why;
 	int64_t since;

@@ -51,7 +51,8 @@ static void print_p(const struct steps *s, const struct world *w, uint64_t p, bo
 	free(who);
 }
 
-/* Words within columns; the lines but the first are indented as far as the words begin. */
+/* Words within columns; the lines but the first are indented as far as the words
+ * begin. */
 static void print_words(const char *words, int indent, int columns)
 {
 	int room = columns - indent, used = 0;

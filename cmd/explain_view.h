@@ -9,7 +9,8 @@
 /* As lines: when, who is on each P, and what happened. */
 void explain_print(const struct steps *s);
 
-/* On the terminal, step by step; look: what to look for in the scene, or NULL. Returns what the reader wants next. */
+/* On the terminal, step by step; look: what to look for in the scene, or NULL. Returns
+ * what the reader wants next. */
 enum explain_next { EXPLAIN_QUIT, EXPLAIN_NEXT, EXPLAIN_BEFORE, EXPLAIN_SOURCE };
 enum explain_next explain_show(const struct steps *s, const char *title, const char *look);
 

@@ -1,9 +1,10 @@
 /*
  * explain_words.c - the words for the steps of a trace.
  *
- * A step is told with its cause where the trace shows one: a goroutine that starts on another P
- * than the one on which it was made ready was taken from that P's queue; one that was preempted goes on
- * on its thread; a P that its thread gives up while goroutines are ready goes to another thread.
+ * A step is told with its cause where the trace shows one: a goroutine that starts on
+ * another P than the one on which it was made ready was taken from that P's queue; one
+ * that was preempted goes on on its thread; a P that its thread gives up while goroutines
+ * are ready goes to another thread.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /*
  * inflate.c - bytes out of gzip's wrapping.
  *
- * Profiles come as gzip files: Go packs them with deflate, goro stores them in it. Of a code a
- * table is made that has an entry for each value of the next 15 bits, the longest code: its
- * symbol, and how many of the bits that takes. One look decodes a symbol.
+ * Profiles come as gzip files: Go packs them with deflate, goro stores them in it. Of a
+ * code a table is made that has an entry for each value of the next 15 bits, the longest
+ * code: its symbol, and how many of the bits that takes. One look decodes a symbol.
  *
- * Nothing of the input is trusted: each read is checked against its end, each distance against
- * what was put out, and the output against a limit.
+ * Nothing of the input is trusted: each read is checked against its end, each distance
+ * against what was put out, and the output against a limit.
  */
 #include "inflate.h"
 
@@ -19,7 +19,8 @@
 #define LENGTHS   286	/* symbols of literals, of the end and of lengths that exist */
 #define DISTANCES 30
 
-/* For the next CODE_BITS bits, the first in bit 0: symbol << 4 | bits of it; 0: no symbol. */
+/* For the next CODE_BITS bits, the first in bit 0: symbol << 4 | bits of it; 0: no
+ * symbol. */
 struct code {
 	uint16_t at[1 << CODE_BITS];
 };
@@ -155,7 +156,8 @@ static bool fixed_codes(struct inflate *f)
 	return code_make(f, &f->distances, bits, DISTANCES);
 }
 
-/* The bits of n symbols, which are a code themselves: 16 repeats the last, 17 and 18 are zeros. */
+/* The bits of n symbols, which are a code themselves: 16 repeats the last, 17 and 18 are
+ * zeros. */
 static bool take_code_bits(struct inflate *f, uint8_t *bits, unsigned n)
 {
 	static const struct { unsigned bits, least; } repeats[] = { { 2, 3 }, { 3, 3 }, { 7, 11 } };
@@ -232,7 +234,8 @@ static bool stored_block(struct inflate *f)
 	return true;
 }
 
-/* Symbols from 257 on are lengths from 3 on: eight of one each, then four of each power of two. */
+/* Symbols from 257 on are lengths from 3 on: eight of one each, then four of each power
+ * of two. */
 static bool take_length(struct inflate *f, unsigned symbol, unsigned *length)
 {
 	unsigned i = symbol - 257, extra, more;

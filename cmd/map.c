@@ -1,8 +1,8 @@
 /*
  * map.c - a table from numbers to values that are not 0.
  *
- * A key lies in the first free slot from its hash on. A removal moves later keys back, so that
- * no free slot ever lies between a key and its hash.
+ * A key lies in the first free slot from its hash on. A removal moves later keys back, so
+ * that no free slot ever lies between a key and its hash.
  */
 #include "map.h"
 

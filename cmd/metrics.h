@@ -26,8 +26,9 @@ void metrics_free(struct metrics *m);
 /* The value of the line; 0 if there is none. */
 double metrics_value(const struct metrics *m, const char *name, const char *label);
 
-/* The number of seconds that the fraction (0 to 1) of a histogram's entries is at most, of those
- * since before. Negative: there are none; infinite: it is beyond the last bucket. */
+/* The number of seconds that the fraction (0 to 1) of a histogram's entries is at most,
+ * of those since before. Negative: there are none; infinite: it is beyond the last
+ * bucket. */
 double metrics_quantile(const struct metrics *m, const struct metrics *before, const char *name, double fraction);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * names.c - texts and stacks, each kept once.
  *
- * An entry is found by the hash of its bytes. Two entries with the same 64-bit hash would be
- * taken for one; a key that is taken by other bytes is therefore moved on by one.
+ * An entry is found by the hash of its bytes. Two entries with the same 64-bit hash would
+ * be taken for one; a key that is taken by other bytes is therefore moved on by one.
  */
 #include "names.h"
 
@@ -51,7 +51,8 @@ static uint64_t hash_of(const void *data, size_t n)
 
 /* ------------------------------------------------------------------- texts */
 
-/* The bytes of the UTF-8 character at p, of at most n; 0: it is none, or a control character. */
+/* The bytes of the UTF-8 character at p, of at most n; 0: it is none, or a control
+ * character. */
 static size_t character(const unsigned char *p, size_t n)
 {
 	size_t bytes = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3

@@ -1,8 +1,9 @@
 /*
  * names.h - texts and stacks, each kept once. Defined in names.c.
  *
- * Profiles number their texts, and so does each generation of a trace anew. Here a text or stack
- * has one number from the beginning to the end. 0 stands for no text and for no stack.
+ * Profiles number their texts, and so does each generation of a trace anew. Here a text
+ * or stack has one number from the beginning to the end. 0 stands for no text and for no
+ * stack.
  */
 #ifndef GORO_CMD_NAMES_H
 #define GORO_CMD_NAMES_H
@@ -19,8 +20,8 @@ struct names;
 struct names *names_new(void);
 void names_free(struct names *t);
 
-/* The number of a text. Control characters and bytes that are not UTF-8 become '?': a view may
- * print it to a terminal. */
+/* The number of a text. Control characters and bytes that are not UTF-8 become '?': a
+ * view may print it to a terminal. */
 uint32_t names_text(struct names *t, const void *text, size_t n);
 uint32_t names_stack(struct names *t, const struct frame *frames, size_t n);
 

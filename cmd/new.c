@@ -1,8 +1,9 @@
 /*
  * new.c - goro new: a project in a new folder.
  *
- * The files are those of cmd/template, embedded as they are; @NAME@ and @VERSION@ in them are
- * replaced. The name becomes a folder, a CMake target and a program, so it is a plain word.
+ * The files are those of cmd/template, embedded as they are; @NAME@ and @VERSION@ in them
+ * are replaced. The name becomes a folder, a CMake target and a program, so it is a plain
+ * word.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
  * profile.c - goro profile: makes a profile of a program, or reads one, and shows it.
  *
- * inflate.c unpacks it, profile_read.c reads it, profile_tree.c adds it up; profile_report.c and
- * profile_html.c show it. It comes from a file, from a program that is run with GORO_CPUPROFILE, or
- * from a running one, which is asked as its debug server would be.
+ * inflate.c unpacks it, profile_read.c reads it, profile_tree.c adds it up;
+ * profile_report.c and profile_html.c show it. It comes from a file, from a program that
+ * is run with GORO_CPUPROFILE, or from a running one, which is asked as its debug server
+ * would be.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
  * profile_html.c - a flame graph as one page of HTML, which needs nothing else.
  *
- * The page is that of page.h with what cmd/page/ has for flame graphs. Its data is the tree, of
- * which at most NODES_MAX nodes are kept: the largest. A node is never larger than its parent, so
- * what is kept is a tree.
+ * The page is that of page.h with what cmd/page/ has for flame graphs. Its data is the
+ * tree, of which at most NODES_MAX nodes are kept: the largest. A node is never larger
+ * than its parent, so what is kept is a tree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +72,8 @@ static size_t text(struct html *h, uint32_t what)
 	return map_get(&h->text_of, what);
 }
 
-/* Five numbers: the parent's number, the function, its file, what it has itself and with calls. */
+/* Five numbers: the parent's number, the function, its file, what it has itself and with
+ * calls. */
 static void put_node(struct html *h, uint32_t at)
 {
 	const struct node *n = &h->tree->node[at];

@@ -1,15 +1,15 @@
 /*
  * profile_read.c - a profile in the format of pprof.
  *
- * The file is a protocol buffer message, mostly in gzip. Its parts come in any order and refer to
- * each other by number: samples to locations, these to functions and mappings, all to texts. So
- * the parts are gone through twice: for the tables, then for the samples, whose stacks become
- * those of names.h.
+ * The file is a protocol buffer message, mostly in gzip. Its parts come in any order and
+ * refer to each other by number: samples to locations, these to functions and mappings,
+ * all to texts. So the parts are gone through twice: for the tables, then for the
+ * samples, whose stacks become those of names.h.
  *
  * A location stands for several frames where functions were inlined: the innermost first.
  *
- * A profile is refused where it is not well formed, or larger than any that makes sense: see the
- * limits. Numbers that refer to nothing stand for what is not known.
+ * A profile is refused where it is not well formed, or larger than any that makes sense:
+ * see the limits. Numbers that refer to nothing stand for what is not known.
  */
 #include "profile_read.h"
 
@@ -26,7 +26,7 @@
 #include "map.h"
 
 #define FILE_MAX    (256u << 20)	/* bytes, packed and unpacked */
-#define FRAMES_MAX  1000		/* of one stack: what is further out is left out */
+#define FRAMES_MAX  1000	/* of one stack: what is further out is left out */
 #define STACKS_MAX  (16u << 20)		/* frames of all different stacks */
 #define SAMPLES_MAX (64u << 20)		/* frames of all samples */
 #define COMMENTS_MAX 100

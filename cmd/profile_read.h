@@ -1,8 +1,8 @@
 /*
  * profile_read.h - a profile in the format of pprof. Defined in profile_read.c.
  *
- * The format is profile.proto of github.com/google/pprof, which goro, Go and many others write. The
- * reader shares no code with the writer (src/pprof_proto.c).
+ * The format is profile.proto of github.com/google/pprof, which goro, Go and many others
+ * write. The reader shares no code with the writer (src/pprof_proto.c).
  */
 #ifndef GORO_CMD_PROFILE_READ_H
 #define GORO_CMD_PROFILE_READ_H
@@ -23,7 +23,8 @@ struct profile_type {
 
 /* What was found at one stack. */
 struct profile_sample {
-	uint32_t stack;		/* of names. A frame's file is its library where no file is known */
+	/* of names. A frame's file is its library where no file is known */
+	uint32_t stack;
 	int64_t value;		/* more than 0 */
 };
 
@@ -39,8 +40,8 @@ struct profile {
 	char why[160];		/* it cannot be read */
 };
 
-/* wanted: the type's name; NULL: the one that the profile has as its default, or its last.
- * False: p->why says why not. Either way profile_free frees it. */
+/* wanted: the type's name; NULL: the one that the profile has as its default, or its
+ * last. False: p->why says why not. Either way profile_free frees it. */
 bool profile_read(struct profile *p, const uint8_t *bytes, size_t n, const char *wanted);
 bool profile_read_file(struct profile *p, const char *path, const char *wanted);
 void profile_free(struct profile *p);

@@ -127,7 +127,8 @@ static bool is_shown(const struct printing *pr, uint32_t node)
 	return node != 0 && pr->tree->node[node].all >= pr->least;
 }
 
-/* indent: columns in front of the name, the last two of which are "+ " where it is one of several. */
+/* indent: columns in front of the name, the last two of which are "+ " where it is one of
+ * several. */
 static void print_node(const struct printing *pr, const struct node *n, int indent, bool is_one_of)
 {
 	const struct tree *t = pr->tree;
@@ -142,7 +143,8 @@ static void print_node(const struct printing *pr, const struct node *n, int inde
 	free(flat);
 }
 
-/* One that is called alone stands below its caller; where calls branch, they are indented. */
+/* One that is called alone stands below its caller; where calls branch, they are
+ * indented. */
 static void print_children(const struct printing *pr, const struct node *n, int indent)
 {
 	const struct node *node = pr->tree->node;

@@ -1,8 +1,8 @@
 /*
  * profile_tree.c - the tree of calls, and the functions of a profile.
  *
- * A sample goes down the tree from its outermost frame to its innermost. Frames of one function
- * are one, whatever their lines are.
+ * A sample goes down the tree from its outermost frame to its innermost. Frames of one
+ * function are one, whatever their lines are.
  */
 #include "profile_tree.h"
 
@@ -79,7 +79,8 @@ static void add_sample(struct tree *t, const struct profile_sample *s, uint32_t 
 
 static const struct tree *sorted;
 
-/* Equals are in the order of their names, so that a profile is always shown in one way. */
+/* Equals are in the order of their names, so that a profile is always shown in one
+ * way. */
 static int by_name(uint32_t a, uint32_t b)
 {
 	return strcmp(text_of(sorted->profile->names, a), text_of(sorted->profile->names, b));

@@ -1,5 +1,6 @@
 /*
- * profile_tree.h - the tree of calls, and the functions of a profile. Defined in profile_tree.c.
+ * profile_tree.h - the tree of calls, and the functions of a profile. Defined in
+ * profile_tree.c.
  */
 #ifndef GORO_CMD_PROFILE_TREE_H
 #define GORO_CMD_PROFILE_TREE_H
@@ -7,11 +8,12 @@
 #include "map.h"
 #include "profile_read.h"
 
-/* A function at one place of the tree: called by its parent. Node 0 is the root, which stands for
- * the whole program. A child lies behind its parent. */
+/* A function at one place of the tree: called by its parent. Node 0 is the root, which
+ * stands for the whole program. A child lies behind its parent. */
 struct node {
 	uint32_t function, file;	/* texts */
-	uint32_t parent, child, next;	/* the first child, its next sibling: the larger comes first */
+	/* the first child, its next sibling: the larger comes first */
+	uint32_t parent, child, next;
 	int64_t flat, all;		/* itself; with those that it called */
 	uint32_t seen;			/* the last sample that had it */
 };
@@ -19,7 +21,8 @@ struct node {
 /* A function, wherever it was called. */
 struct function_sum {
 	uint32_t function, file;
-	int64_t flat, all;		/* all: once for a sample, also where it calls itself */
+	/* all: once for a sample, also where it calls itself */
+	int64_t flat, all;
 	uint32_t seen;			/* the last sample that had it */
 };
 

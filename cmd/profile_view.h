@@ -1,5 +1,6 @@
 /*
- * profile_view.h - how a profile is shown. Defined in profile_report.c and profile_html.c.
+ * profile_view.h - how a profile is shown. Defined in profile_report.c and
+ * profile_html.c.
  */
 #ifndef GORO_CMD_PROFILE_VIEW_H
 #define GORO_CMD_PROFILE_VIEW_H

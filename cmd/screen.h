@@ -11,8 +11,9 @@
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN };
 const char *colour(enum colour c);	/* what switches it on, PLAIN off; may be empty */
 
-/* Words, with a line break before each that would go beyond column 80. The first line begins
- * at column indent, where the cursor is, and so do the others. Ends the last line. */
+/* Words, with a line break before each that would go beyond column 80. The first line
+ * begins at column indent, where the cursor is, and so do the others. Ends the last
+ * line. */
 void print_wrapped(const char *words, int indent);
 
 /* 1234567 as "1,234,567". */

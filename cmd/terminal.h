@@ -1,13 +1,14 @@
 /*
- * terminal.h - the whole terminal, for what is drawn anew again and again. Defined in terminal.c.
+ * terminal.h - the whole terminal, for what is drawn anew again and again. Defined in
+ * terminal.c.
  */
 #ifndef GORO_CMD_TERMINAL_H
 #define GORO_CMD_TERMINAL_H
 
 #include <stdbool.h>
 
-/* The other screen, no cursor, and keys at once, until it is given back. SIGINT, SIGTERM and SIGHUP
- * then only make terminal_ended true. */
+/* The other screen, no cursor, and keys at once, until it is given back. SIGINT, SIGTERM
+ * and SIGHUP then only make terminal_ended true. */
 void terminal_take(void);
 void terminal_leave(void);
 bool terminal_ended(void);

@@ -1,10 +1,11 @@
 /*
  * top.c - goro top: what a program's goroutines do, live.
  *
- * Each frame is made from two answers of /debug/metrics: figures of the newer, and rates from
- * the difference; the lengths of the queues are from /debug/stats.json. On a terminal it is as large as that, drawn over the frame before; elsewhere,
- * or where frames are counted, it is plain text, one frame below the other. Lines are cut at
- * the screen's edge.
+ * Each frame is made from two answers of /debug/metrics: figures of the newer, and rates
+ * from the difference; the lengths of the queues are from /debug/stats.json. On a
+ * terminal it is as large as that, drawn over the frame before; elsewhere, or where
+ * frames are counted, it is plain text, one frame below the other. Lines are cut at the
+ * screen's edge.
  */
 #include <errno.h>
 #include <math.h>
@@ -33,7 +34,8 @@ struct top {
 	int columns, rows;
 	struct client *client;
 	struct metrics now, before;
-	char *stats;		/* of the live page, for the queues: the metrics do not have them */
+	/* of the live page, for the queues: the metrics do not have them */
+	char *stats;
 	double now_s, before_s;	/* when they were asked for */
 };
 

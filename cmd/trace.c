@@ -3,8 +3,8 @@
  *
  * trace_file.c reads a file's generations, trace_read.c and trace_order.c its events,
  * trace_model.c makes spans of them. Views are sinks of the model: trace_summary.c with
- * trace_report.c, trace_draw.c, trace_perfetto.c and trace_html.c. A file is read twice: for its
- * figures, which also tell how long it is, and for what is drawn.
+ * trace_report.c, trace_draw.c, trace_perfetto.c and trace_html.c. A file is read twice:
+ * for its figures, which also tell how long it is, and for what is drawn.
  */
 #include "trace_view.h"
 

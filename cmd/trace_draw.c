@@ -1,9 +1,9 @@
 /*
  * trace_draw.c - a row for each P, a column for each slice of time.
  *
- * A letter stands for a goroutine, where there are few of them. Else it stands for all with one
- * name, or started with one function: those that ran longest get the first letters. A column
- * shows who had the P longest in its slice.
+ * A letter stands for a goroutine, where there are few of them. Else it stands for all
+ * with one name, or started with one function: those that ran longest get the first
+ * letters. A column shows who had the P longest in its slice.
  */
 #include "trace_draw.h"
 

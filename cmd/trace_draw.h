@@ -1,5 +1,6 @@
 /*
- * trace_draw.h - a row for each P, a column for each slice of time. Defined in trace_draw.c.
+ * trace_draw.h - a row for each P, a column for each slice of time. Defined in
+ * trace_draw.c.
  */
 #ifndef GORO_CMD_TRACE_DRAW_H
 #define GORO_CMD_TRACE_DRAW_H
@@ -12,13 +13,15 @@ struct draw {
 	const struct trace_model *model;
 	const struct summary *summary;
 	bool by_goroutine;		/* letters stand for goroutines, not for names */
-	struct map letter_of;		/* a goroutine; or a function's or name's text + 1: letter + 1 */
+	/* a goroutine; or a function's or name's text + 1: letter + 1 */
+	struct map letter_of;
 	char *label[DRAW_LETTERS];
 	int letters, columns;
 	uint64_t rows;			/* Ps */
 	int64_t from, slice;		/* ns */
 	int64_t *cell;			/* [row][column][kind]: ns */
-	int64_t *ready;			/* [column]: ns that goroutines were ready, added up */
+	/* [column]: ns that goroutines were ready, added up */
+	int64_t *ready;
 };
 
 /* After a first reading: s has its figures. The second reading fills it. */

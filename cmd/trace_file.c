@@ -1,13 +1,13 @@
 /*
  * trace_file.c - the generations of a trace file, in Go's format (1.22 and 1.23).
  *
- * A file is a header and then batches: of one thread's events, of texts, of stacks, of CPU
- * samples, or with the clock's frequency. Each names its generation. A generation is whole when
- * its frequency is there, which comes last. A file that ends early, as when the program was
- * killed, is read up to its last whole generation.
+ * A file is a header and then batches: of one thread's events, of texts, of stacks, of
+ * CPU samples, or with the clock's frequency. Each names its generation. A generation is
+ * whole when its frequency is there, which comes last. A file that ends early, as when
+ * the program was killed, is read up to its last whole generation.
  *
- * Batches are found by their heads, without reading them. One generation at a time is loaded, so
- * memory is needed for one; the file may change meanwhile without harm.
+ * Batches are found by their heads, without reading them. One generation at a time is
+ * loaded, so memory is needed for one; the file may change meanwhile without harm.
  */
 #include "trace_file.h"
 
@@ -225,8 +225,8 @@ static void add_batch(struct trace_generation *g, const struct head *h, const ui
 	g->batch[g->batches++] = (struct trace_batch){ h->thread, h->time, data, data + h->bytes };
 }
 
-/* The batches of one kind: texts before the stacks, which name them. STRINGS, STACKS or 0: all
- * others. */
+/* The batches of one kind: texts before the stacks, which name them. STRINGS, STACKS or
+ * 0: all others. */
 static bool load_batches(struct trace_generation *g, struct names *names, size_t size, int kind)
 {
 	const uint8_t *p = g->bytes, *end = p + size;

@@ -1,9 +1,9 @@
 /*
  * trace_html.c - a trace as one page of HTML, which needs nothing else.
  *
- * The page is that of page.h with what cmd/page/ has for the timeline. There are rows for the
- * ROWS_MAX goroutines that live longest; the rows of the Ps have all. The spans of each kind of row
- * are bounded (trace_rows.c), so the page of a long trace has a few MB.
+ * The page is that of page.h with what cmd/page/ has for the timeline. There are rows for
+ * the ROWS_MAX goroutines that live longest; the rows of the Ps have all. The spans of
+ * each kind of row are bounded (trace_rows.c), so the page of a long trace has a few MB.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +48,8 @@ struct marks {
 struct html {
 	struct trace_model *model;
 	FILE *out;
-	struct goroutine *goroutine;	/* a heap while they are chosen: the shortest life first */
+	/* a heap while they are chosen: the shortest life first */
+	struct goroutine *goroutine;
 	size_t goroutines;
 	struct map row_of;		/* a goroutine's id: its row + 1 */
 	struct rows ps, gs;
@@ -217,7 +218,8 @@ static size_t stack(struct html *h, uint32_t what)
 	return number(&h->stack_of, &h->stack, &h->stacks, what);
 }
 
-/* Thirteen numbers; times as the distance from the one before. P ids count from 1; 0 is none. */
+/* Thirteen numbers; times as the distance from the one before. P ids count from 1; 0 is
+ * none. */
 static void put_item(struct html *h, const struct item *i, int64_t *last)
 {
 	fprintf(h->out, "%" PRId64 ",%" PRId64 ",%d,%" PRIu64 ",%" PRIu64 ",%zu,%u,%" PRId64 ",%zu,%zu,%" PRIu64 ",%" PRIu64 ",%" PRId64,

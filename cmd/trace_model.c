@@ -1,10 +1,10 @@
 /*
  * trace_model.c - from events to stretches of time.
  *
- * A goroutine's state changes at an event, and what it did since the last one is a span. P rows
- * are drawn from the spans of running goroutines and of those in calls, as long as they have the
- * P: a sink is told of these at once when the P is lost, so that each P's come in order. What is
- * outside of the part to show is cut off.
+ * A goroutine's state changes at an event, and what it did since the last one is a span.
+ * P rows are drawn from the spans of running goroutines and of those in calls, as long as
+ * they have the P: a sink is told of these at once when the P is lost, so that each P's
+ * come in order. What is outside of the part to show is cut off.
  */
 #include "trace_model.h"
 

@@ -1,11 +1,11 @@
 /*
  * trace_order.c - which event can come next, and what it changes.
  *
- * Between threads the only order is in the numbers of the events (seq) that make a goroutine
- * ready or run it, and that take a P or give it up: each goroutine and each P counts its own, and
- * each generation begins anew. An event whose number is not the next one has to wait. An event
- * that contradicts the states is broken, and the trace ends before it. This follows Go's
- * internal/trace/order.go.
+ * Between threads the only order is in the numbers of the events (seq) that make a
+ * goroutine ready or run it, and that take a P or give it up: each goroutine and each P
+ * counts its own, and each generation begins anew. An event whose number is not the next
+ * one has to wait. An event that contradicts the states is broken, and the trace ends
+ * before it. This follows Go's internal/trace/order.go.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +223,8 @@ static enum trace_step go_leave(struct trace_reader *r, struct trace_event *e)
 	return STEP_DONE;
 }
 
-/* Go's coroutines: one is made ready, the running one waits or ends, and the one made ready runs. */
+/* Go's coroutines: one is made ready, the running one waits or ends, and the one made
+ * ready runs. */
 static enum trace_step go_switch(struct trace_reader *r, struct trace_event *e)
 {
 	struct trace_g *g = e->other = g_find(r, e->arg[0]);

@@ -1,10 +1,11 @@
 /*
- * trace_perfetto.c - a trace as Chrome's trace events, in JSON: Perfetto and chrome://tracing
- * open it.
+ * trace_perfetto.c - a trace as Chrome's trace events, in JSON: Perfetto and
+ * chrome://tracing open it.
  *
  * Three processes: the Ps with the goroutines that ran on each; the goroutines with their
- * states, the first GOROUTINES_MAX of them; the regions of each goroutine. Arrows lead from where
- * a goroutine was made ready to where it then ran. Tasks are asynchronous events.
+ * states, the first GOROUTINES_MAX of them; the regions of each goroutine. Arrows lead
+ * from where a goroutine was made ready to where it then ran. Tasks are asynchronous
+ * events.
  *
  * It is written while the trace is read, so nothing is kept.
  */

@@ -1,9 +1,9 @@
 /*
  * trace_read.c - the events of a trace, in their order.
  *
- * Each thread's events are in order. Of the threads' next events the earliest that can come next
- * (trace_order.c) does. Clocks of different CPUs may differ, so an event may have to wait for a
- * later one; it is tried again after each event that came.
+ * Each thread's events are in order. Of the threads' next events the earliest that can
+ * come next (trace_order.c) does. Clocks of different CPUs may differ, so an event may
+ * have to wait for a later one; it is tried again after each event that came.
  */
 #include "trace_read.h"
 

@@ -1,8 +1,9 @@
 /*
- * trace_read.h - the events of a trace, in their order. Defined in trace_read.c, trace_order.c.
+ * trace_read.h - the events of a trace, in their order. Defined in trace_read.c,
+ * trace_order.c.
  *
- * The format is Go's (1.22 and 1.23), which goro writes, too. The reader shares no code with the
- * writer (src/trace/trace_writer.c).
+ * The format is Go's (1.22 and 1.23), which goro writes, too. The reader shares no code
+ * with the writer (src/trace/trace_writer.c).
  */
 #ifndef GORO_CMD_TRACE_READ_H
 #define GORO_CMD_TRACE_READ_H
@@ -73,7 +74,8 @@ struct trace_g {
 	uint32_t function;	/* that it was started with; texts */
 	uint32_t name;		/* 0: it has none */
 	uint32_t why, stack;	/* what it waits for, or why it stopped; where */
-	uint64_t ready_by, ready_p;	/* the goroutine that made it ready, or 0; on which P */
+	/* the goroutine that made it ready, or 0; on which P */
+	uint64_t ready_by, ready_p;
 	int64_t ready_at;
 	uint64_t parent;	/* the goroutine that started it, or 0 */
 	uint32_t parent_stack;
@@ -98,12 +100,15 @@ struct trace_m {
 
 struct trace_event {
 	enum trace_kind kind;
-	int64_t time;			/* ns since the first event; never less than the event before */
+	/* ns since the first event; never less than the event before */
+	int64_t time;
 	uint64_t arg[TRACE_ARGS_MAX];
 	struct trace_m *m;		/* the thread */
-	struct trace_g *g;		/* that the thread ran before the event; or NULL */
+	/* that the thread ran before the event; or NULL */
+	struct trace_g *g;
 	struct trace_p *p;		/* the P of the thread, or NULL */
-	struct trace_g *other;		/* the goroutine that the event names, if it names one */
+	/* the goroutine that the event names, if it names one */
+	struct trace_g *other;
 	struct trace_p *other_p;	/* the P that the event names */
 	struct trace_m *robbed;		/* PROC_STEAL: the thread that had it; or NULL */
 };
@@ -129,10 +134,11 @@ struct trace_reader {
 	size_t heaped;
 };
 
-/* Opens the file; false: r->file.why says why not. The names stay from one reading to the next. */
+/* Opens the file; false: r->file.why says why not. The names stay from one reading to the
+ * next. */
 bool trace_open(struct trace_reader *r, const char *path);
-/* Calls event(arg, e) for each event. False: the file makes no sense from some place on, which
- * r->file.why says. */
+/* Calls event(arg, e) for each event. False: the file makes no sense from some place on,
+ * which r->file.why says. */
 bool trace_read(struct trace_reader *r, void (*event)(void *, const struct trace_event *), void *arg);
 /* The goroutines that live after trace_read, until the next one. */
 void trace_each_g(const struct trace_reader *r, void (*each)(void *, struct trace_g *), void *arg);

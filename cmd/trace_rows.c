@@ -1,9 +1,10 @@
 /*
  * trace_rows.c - rows of spans, of bounded size.
  *
- * When there are too many spans in all rows, short ones are put together with their neighbours,
- * as long as they fit into a stretch of the length "shortest", which is doubled until enough room
- * is made. So long spans stay as they are, and what a screen cannot show anyway is gathered.
+ * When there are too many spans in all rows, short ones are put together with their
+ * neighbours, as long as they fit into a stretch of the length "shortest", which is
+ * doubled until enough room is made. So long spans stay as they are, and what a screen
+ * cannot show anyway is gathered.
  */
 #include "trace_rows.h"
 

@@ -1,5 +1,6 @@
 /*
- * trace_summary.h - a trace in figures. Collected in trace_summary.c, printed by trace_report.c.
+ * trace_summary.h - a trace in figures. Collected in trace_summary.c, printed by
+ * trace_report.c.
  */
 #ifndef GORO_CMD_TRACE_SUMMARY_H
 #define GORO_CMD_TRACE_SUMMARY_H
@@ -21,7 +22,8 @@ struct histogram {
 /* What the fraction (0 to 1) of the durations is at most; -1: there are none. */
 int64_t histogram_quantile(const struct histogram *h, double fraction);
 
-/* Waits for one reason in one place; or waits for one reason; or regions of one name ... */
+/* Waits for one reason in one place; or waits for one reason; or regions of one name
+ * ... */
 struct group {
 	uint64_t key;
 	uint32_t name, stack;		/* a text; a stack, or 0 */

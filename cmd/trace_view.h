@@ -1,5 +1,6 @@
 /*
- * trace_view.h - views of a trace that are files. Each reads the trace once more, for itself.
+ * trace_view.h - views of a trace that are files. Each reads the trace once more, for
+ * itself.
  */
 #ifndef GORO_CMD_TRACE_VIEW_H
 #define GORO_CMD_TRACE_VIEW_H

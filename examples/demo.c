@@ -161,7 +161,8 @@ static void thread_sleep(int64_t ns)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* The kernel's thread for comparison: on a machine that is busy with other things it is late, too. */
+/* The kernel's thread for comparison: on a machine that is busy with other things it is
+ * late, too. */
 static void *tick_in_thread(void *late)
 {
 	tick(late, thread_sleep);

@@ -1,6 +1,6 @@
 /*
- * has_ring.h - whether sockets can be read and written by rings here: without them a test that
- * waits until one is used would wait for ever.
+ * has_ring.h - whether sockets can be read and written by rings here: without them a test
+ * that waits until one is used would wait for ever.
  */
 #ifndef GORO_TEST_HAS_RING_H
 #define GORO_TEST_HAS_RING_H

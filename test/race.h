@@ -5,7 +5,7 @@
  *	race_begin(2, act);                     two threads
  *	for (int i = 0; i < race.rounds; i++) {
  *		... thing ...
- *		race_start(thing);              each does act(thing, WHO, i), 0 and 1 are WHO
+ *		race_start(thing);              each does act(thing, WHO, i), WHO 0 or 1
  *		... what the test's own thread does to it ...
  *		race_finish();                  all are done
  *	}

@@ -1,10 +1,10 @@
 /*
- * syscall_filter.h - system calls that are denied, as in a container, or answered by the test
- * in the place of the kernel.
+ * syscall_filter.h - system calls that are denied, as in a container, or answered by the
+ * test in the place of the kernel.
  *
  * A filter holds for the thread that installs it and for the threads that it starts; with
- * filter_everywhere it holds for all threads of the process, as one that a program installs
- * in the middle of its run.
+ * filter_everywhere it holds for all threads of the process, as one that a program
+ * installs in the middle of its run.
  */
 #ifndef GORO_TEST_SYSCALL_FILTER_H
 #define GORO_TEST_SYSCALL_FILTER_H
@@ -46,7 +46,8 @@ static void filter_call(int call, unsigned action, unsigned flags, int *listener
 		*listener = r;
 }
 
-/* This call has this result from now on, -errno or 0: of this thread and those to come .. */
+/* This call has this result from now on, -errno or 0: of this thread and those to come
+ * .. */
 __attribute__((unused))
 static void filter_answer(int call, int result)
 {
@@ -91,14 +92,16 @@ static void *filter_serve(void *arg)
 
 		memset(&n, 0, sizeof n);
 		if (ioctl(filter_court.listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) {
-			/* A signal came to the caller, which will call again; or to us. */
+			/* A signal came to the caller, which will call again; or to
+			 * us. */
 			if (errno == ENOENT || errno == EINTR)
 				continue;
 			return NULL;
 		}
 		r.id = n.id;
 		filter_court.decide(&n, &r);
-		if (ioctl(filter_court.listener, SECCOMP_IOCTL_NOTIF_SEND, &r) == 0)	/* else as above */
+		/* else as above */
+		if (ioctl(filter_court.listener, SECCOMP_IOCTL_NOTIF_SEND, &r) == 0)
 			__atomic_fetch_add(&filter_court.calls, 1, __ATOMIC_RELAXED);
 	}
 }

@@ -1,5 +1,6 @@
 /*
- * tail_call.h - a function that ends in a tail call, in every build: as compilers make it of
+ * tail_call.h - a function that ends in a tail call, in every build: as compilers make it
+ * of
  *
  *	void leaves_for_good(goro_chan *c) { goro_chan_recv(c, NULL); }
  */

@@ -28,9 +28,9 @@
  *
  *	struct test_output o;
  *	test_run_child(function, &o);       forks: before the runtime has started
- *	test_run_anew(function, arg, &o);   forks and execs: function(arg), of this program,
- *	                                    with nothing but what is constant
- *	test_run_program(argv, &o);         argv[0] a path, e.g. TEST_EXAMPLES_DIR "/name",
+ *	test_run_anew(function, arg, &o);   forks and execs: function(arg), of this
+ *	                                    program, with nothing but what is constant
+ *	test_run_program(argv, &o);         argv[0] a path, as TEST_EXAMPLES_DIR "/name",
  *	                                    the program made from examples/name.c
  *	CHECK_EQ(o.status, 2);
  *	CHECK_CONTAINS(o.err, "fatal error: ...");
@@ -40,8 +40,8 @@
  *	/ * test: procs * /     each as NAME.TEST@1, @2, @4, @64, which is GORO_MAXPROCS
  *	/ * test: serial * /    with no other test beside them, for measurements of time
  *	/ * test: long * /      by "make test-long" only
- *	/ * test: in parts * /  linked with what it names of the library alone: it has functions
- *	                        of the library's for its own
+ *	/ * test: in parts * /  linked with what it names of the library alone: it has
+ *	                        functions of the library's for its own
  *	/ * test: leaks * /     what is allocated is freed or still known at the end:
  *	                        LeakSanitizer looks, where there is one
  *

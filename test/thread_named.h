@@ -35,7 +35,8 @@ static inline int thread_named(const char *name)
 	return found;
 }
 
-/* sysmon, if it goes before all ordinary threads; 0: it may not. It begins a little after main. */
+/* sysmon, if it goes before all ordinary threads; 0: it may not. It begins a little after
+ * main. */
 static inline int urgent_sysmon(void)
 {
 	for (int64_t end = goro_now() + GORO_SECOND; goro_now() < end; goro_gosched()) {

@@ -45,7 +45,8 @@ struct tr_g {
 	uint64_t seq;
 	bool stw;
 	unsigned regions;
-	struct { uint64_t task; char name[64]; } *region;	/* the outermost so many */
+	/* the outermost so many */
+	struct { uint64_t task; char name[64]; } *region;
 };
 
 struct tr_p {
@@ -82,7 +83,8 @@ struct trace_reading {
 	char functions[1 << 16];	/* all functions of stacks: "|f|g|" */
 	char words[1 << 14];	/* labels, tasks, regions, logs: "|x|y|" */
 	size_t live, waiting, syscall;	/* goroutines at the end */
-	size_t woke, woke_most;	/* one after the other by the same: at last, and at most */
+	/* one after the other by the same: at last, and at most */
+	size_t woke, woke_most;
 	char error[512];	/* "": none */
 
 	/* The reader's. */

@@ -1,5 +1,6 @@
 /*
- * Four goroutines are started: how they get into a queue, and from there onto a processor.
+ * Four goroutines are started: how they get into a queue, and from there onto a
+ * processor.
  */
 #include <goro.h>
 

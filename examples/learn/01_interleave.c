@@ -1,8 +1,8 @@
 /*
  * 01_interleave.c - two goroutines run at the same time on two processors.
  *
- * Each counts until it has seen the other one's count move, and the other one its own. With
- * two processors (Ps), each has one of its own.
+ * Each counts until it has seen the other one's count move, and the other one its own.
+ * With two processors (Ps), each has one of its own.
  */
 #include <goro.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /*
  * 05_gomaxprocs.c - how many goroutines run at once.
  *
- * The setting is the number of processors (Ps). At first it is the number of CPUs that the
- * process may use, or the CPU quota of its container. Setting it returns what it was.
+ * The setting is the number of processors (Ps). At first it is the number of CPUs that
+ * the process may use, or the CPU quota of its container. Setting it returns what it was.
  */
 #include <goro.h>
 

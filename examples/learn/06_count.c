@@ -1,7 +1,8 @@
 /*
  * 06_count.c - how many goroutines there are.
  *
- * Ten wait for a channel to be closed. A goroutine counts until its function has returned.
+ * Ten wait for a channel to be closed. A goroutine counts until its function has
+ * returned.
  */
 #include <goro.h>
 

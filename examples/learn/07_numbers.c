@@ -1,8 +1,8 @@
 /*
  * 07_numbers.c - two goroutines print numbers in turn.
  *
- * One prints the odd numbers, one the even ones. A channel without a buffer hands the turn
- * over: the send waits until the other one receives.
+ * One prints the odd numbers, one the even ones. A channel without a buffer hands the
+ * turn over: the send waits until the other one receives.
  */
 #include <goro.h>
 

@@ -1,8 +1,8 @@
 /*
  * 08_dial_listen.c - a server and a client in one program.
  *
- * goro_accept and goro_read park their goroutines until the network poller (epoll) says that
- * there is something. No thread waits for it.
+ * goro_accept and goro_read park their goroutines until the network poller (epoll) says
+ * that there is something. No thread waits for it.
  */
 #include <arpa/inet.h>
 #include <goro.h>

@@ -2,8 +2,8 @@
  * 11_blocking.c - blocking system calls beside a goroutine that computes.
  *
  * There is one processor. Twenty goroutines block in the kernel, in a call that knows
- * nothing of goroutines; each gives its processor up meanwhile. So they all block at once,
- * and main computes beside them.
+ * nothing of goroutines; each gives its processor up meanwhile. So they all block at
+ * once, and main computes beside them.
  */
 #include <goro.h>
 #include <time.h>

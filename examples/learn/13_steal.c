@@ -1,9 +1,9 @@
 /*
  * 13_steal.c - work is stolen.
  *
- * One goroutine starts a hundred others, all into the queue of its own processor. The other
- * processor has nothing to do, looks into that queue and takes its share. So more than one
- * thread runs them.
+ * One goroutine starts a hundred others, all into the queue of its own processor. The
+ * other processor has nothing to do, looks into that queue and takes its share. So more
+ * than one thread runs them.
  */
 #define _GNU_SOURCE
 #include <goro.h>

@@ -7,8 +7,8 @@
  *	SCHED 5ms: gomaxprocs=2 ... runqueue=3 [12 0]
  *
  * runqueue is the length of the global queue, and in the brackets stand those of the
- * processors' own. Goroutines that were just started are in a local queue; those that were
- * preempted go to the global one. The program looks for both.
+ * processors' own. Goroutines that were just started are in a local queue; those that
+ * were preempted go to the global one. The program looks for both.
  */
 #include <goro.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *	crawler [OPTIONS] URL
  *	crawler -d 2 http://localhost:8080/          a line a page: status, depth, address
  *
- *	-a: other hosts than that of URL, too      -w: ms between fetches from a host (100)
- *	-d: how many links from URL (3)            -t: seconds for one fetch (10)
+ *	-a: other hosts than that of URL, too   -w: ms between fetches from a host (100)
+ *	-d: how many links from URL (3)         -t: seconds for one fetch (10)
  *	-n, -p: fetches at once (8), per host (2)  -m: pages in all (10000)
  *
  * What to look at: main alone knows which pages were seen, and which hosts are to be

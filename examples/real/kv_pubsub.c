@@ -129,7 +129,8 @@ static bool deliver(struct conn *c, struct message *m)
 		return true;
 	atomic_fetch_sub(&sub->backlog, m->n);
 	message_unref(m);
-	atomic_store(&sub->slow, true);	/* also where the writer makes room before the end */
+	/* also where the writer makes room before the end */
+	atomic_store(&sub->slow, true);
 	shutdown(c->fd, SHUT_RDWR);
 	return false;
 }

@@ -1,17 +1,19 @@
 /*
- * proxy.c - a TCP proxy: what comes from a client goes to TARGET, and the other way round.
+ * proxy.c - a TCP proxy: what comes from a client goes to TARGET, and the other way
+ * round.
  *
  *	proxy [-n CONNECTIONS] [-i IDLE] [-g GRACE] LISTEN TARGET     1000, 60 s, 10 s
  *	proxy :9000 example.org:80
  *
- * What to look at: a connection is two goroutines, each of which reads, writes and waits as if
- * it were alone; a few threads carry them all (`ls /proc/PID/task`). The end of one direction
- * is passed on with shutdown, and the other goes on: `printf ... | nc -N` gets its answer.
- * A reader that is slow holds up its own connection alone, and no more than one buffer of
- * it is kept here. A reset is passed on as a reset. A connection on which neither side moves
- * anything for IDLE seconds is closed. With CONNECTIONS of them, others wait in the listen
- * queue. SIGTERM and SIGINT stop listening and let the connections end within GRACE seconds:
- * then the status is 0, and 1 if some had to be cut off.
+ * What to look at: a connection is two goroutines, each of which reads, writes and waits
+ * as if it were alone; a few threads carry them all (`ls /proc/PID/task`). The end of one
+ * direction is passed on with shutdown, and the other goes on: `printf ... | nc -N` gets
+ * its answer. A reader that is slow holds up its own connection alone, and no more than
+ * one buffer of it is kept here. A reset is passed on as a reset. A connection on which
+ * neither side moves anything for IDLE seconds is closed. With CONNECTIONS of them,
+ * others wait in the listen queue. SIGTERM and SIGINT stop listening and let the
+ * connections end within GRACE seconds: then the status is 0, and 1 if some had to be cut
+ * off.
  */
 #include <goro.h>
 #include <netinet/in.h>
@@ -130,7 +132,8 @@ static void accept_all(int listener)
 		if (fd >= 0)
 			goro_close(fd);
 		else
-			goro_sleep(5 * GORO_MILLISECOND);	/* no descriptors, memory */
+			/* no descriptors, memory */
+			goro_sleep(5 * GORO_MILLISECOND);
 	}
 }
 

@@ -27,7 +27,8 @@ static struct client *clients;
 
 /* ------------------------------------------------------- one connection */
 
-/* Writes what the broker sends to one client. The broker closes the channel at the end. */
+/* Writes what the broker sends to one client. The broker closes the channel at the
+ * end. */
 static void writer(int fd, goro_chan *out)
 {
 	struct line line;

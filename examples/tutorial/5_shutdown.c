@@ -1,4 +1,5 @@
-/* 5_shutdown.c - the chat server: a signal ends it, and each client gets the last line. */
+/* 5_shutdown.c - the chat server: a signal ends it, and each client gets the last
+ * line. */
 #include <goro.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static goro_waitgroup running;	/* the broker and the writers */
 
 /* ------------------------------------------------------- one connection */
 
-/* Writes what the broker sends to one client. The broker closes the channel at the end. */
+/* Writes what the broker sends to one client. The broker closes the channel at the
+ * end. */
 static void writer(int fd, goro_chan *out)
 {
 	struct line line;

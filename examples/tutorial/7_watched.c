@@ -34,7 +34,8 @@ static goro_waitgroup running;	/* the broker and the writers */
 
 /* ------------------------------------------------------- one connection */
 
-/* Writes what the broker sends to one client. The broker closes the channel at the end. */
+/* Writes what the broker sends to one client. The broker closes the channel at the
+ * end. */
 static void writer(int fd, goro_chan *out)
 {
 	struct line line;

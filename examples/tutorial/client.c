@@ -1,4 +1,5 @@
-/* client.c - sends its arguments as lines, and prints what comes back until nothing does. */
+/* client.c - sends its arguments as lines, and prints what comes back until nothing
+ * does. */
 #include <goro.h>
 #include <string.h>
 #include <unistd.h>

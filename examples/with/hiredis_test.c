@@ -90,7 +90,8 @@ static void deadline(void)
 	                             "BLPOP nothing 0"));
 	expect(errno == ETIMEDOUT && c->err == REDIS_ERR_IO && says(c->errstr, "timed out"));
 	expect(goro_now() - start >= 50 * GORO_MILLISECOND);
-	expect(!hiredis_park_command(c, GORO_FOREVER, "PING"));	/* the old reply may come yet */
+	/* the old reply may come yet */
+	expect(!hiredis_park_command(c, GORO_FOREVER, "PING"));
 	redisFree(c);
 	c = connect_to("WITH_SILENT");
 	expect(c->err == 0);

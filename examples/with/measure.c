@@ -16,7 +16,7 @@
 
 #define SAMPLE_US 20000			/* between two looks at the number of threads */
 #define STACK     (256 << 10)		/* of a client's thread: what a goroutine has */
-#define OPENING   8			/* clients that connect at once: servers are slow at that */
+#define OPENING   8	/* clients that connect at once: servers are slow at that */
 
 void die(const char *fmt, ...)
 {
@@ -235,7 +235,8 @@ int measure_main(int argc, char **argv, const struct client *block, const struct
 	way = argc > 1 ? argv[1] : "";
 	clients = argc > 2 ? atoi(argv[2]) : 1000;
 	quick = argc > 3 ? atoi(argv[3]) : 0;
-	signal(SIGPIPE, SIG_IGN);	/* some libraries write to sockets that are gone */
+	/* some libraries write to sockets that are gone */
+	signal(SIGPIPE, SIG_IGN);
 	client = strncmp(way, "park", 4) == 0 ? park : block;
 	if (clients < 1 || quick < 0 || (quick > 0 && !client->quick))
 		die("%s: no such number", argv[0]);

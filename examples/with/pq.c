@@ -4,7 +4,8 @@
  * block_*: as everybody writes it. It works in a goroutine as it is, which keeps a thread
  * while its query is under way. park_*: the same with pq_park.h.
  *
- *	WITH_POSTGRES='hostaddr=127.0.0.1 dbname=test' pq park|block|thread [CLIENTS [QUICK]]
+ *	export WITH_POSTGRES='hostaddr=127.0.0.1 dbname=test'
+ *	pq park|block|thread [CLIENTS [QUICK]]
  */
 #include <goro.h>
 #include <string.h>

@@ -7,8 +7,9 @@
  *
  *	WITH_DIR=/tmp sqlite WAY [CLIENTS [QUICK]]
  *
- *	park		goroutines; before it writes each waits for its turn at a goro_mutex,
- *			and before it reads until fewer read than there are CPUs: a goro_sema
+ *	park		goroutines; before it writes each waits for its turn at a
+ *			goro_mutex, and before it reads until fewer read than there are
+ *			CPUs: a goro_sema
  *	park-busy	goroutines; the busy handler sleeps by goro_sleep
  *	block		goroutines; sqlite3_busy_timeout, which sleeps in the kernel
  *	thread		pthreads; the same

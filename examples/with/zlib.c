@@ -5,8 +5,8 @@
  *	zlib park|block|thread [CLIENTS]
  *
  *	park	goroutines, as many of them at once as GOMAXPROCS: a semaphore
- *	block	goroutines, all at once: each gets its time slices, and who is preempted keeps its
- *		thread
+ *	block	goroutines, all at once: each gets its time slices, and a preempted one
+ *		keeps its thread
  *	thread	a pthread each
  *
  * Each compresses 256 KB and gets the same back.

@@ -56,8 +56,9 @@
 bool goro_is_awaited(void) __attribute__((weak));
 void goro_hand_over(void) __attribute__((weak));
 
-/* ThreadSanitizer's functions stand before these and call them in a state in which it sees
- * no atomic operation. It would report goro's locks as races, so nothing is handed over. */
+/* ThreadSanitizer's functions stand before these and call them in a state in which it
+ * sees no atomic operation. It would report goro's locks as races, so nothing is handed
+ * over. */
 void __tsan_init(void) __attribute__((weak));
 
 /* ------------------------------------------------- the next of that name */
@@ -88,8 +89,8 @@ static long no_such_call(void)
 	return -1;
 }
 
-/* glibc on x86-64 has a second pthread_cond_wait, for programs of the year 2002, and dlsym
- * does not say which it finds. */
+/* glibc on x86-64 has a second pthread_cond_wait, for programs of the year 2002, and
+ * dlsym does not say which it finds. */
 static void *look_up(const char *name)
 {
 	void *fn = NULL;

@@ -2,10 +2,11 @@
  * measure.c - what the library goro-calls costs and gains: the figures of
  * docs/blocking.md, "Announced without a word".
  *
- *	measure ready            ns for reading a byte from a pipe that has one: in a plain
- *	                         thread, in a goroutine alone, and beside one that waits
- *	measure requests N [US]  ms for 20 requests of each of N goroutines to an echo peer,
- *	                         which rests for US microseconds after each look
+ *	measure ready            ns for reading a byte from a pipe that has one: in a
+ *	                         plain thread, in a goroutine alone, and beside one that
+ *	                         waits
+ *	measure requests N [US]  ms for 20 requests of each of N goroutines to an echo
+ *	                         peer, which rests for US microseconds after each look
  *	measure threads N [US]   the same with N threads, without goro
  *	measure sleepers N       ms until N goroutines have begun to sleep in poll
  *	measure locked           ns of a locked instruction here

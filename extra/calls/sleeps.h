@@ -84,14 +84,16 @@ static inline bool blocks(int fd)
 }
 
 /* To ask costs a system call, as much as a short read. So a descriptor that was ready
- * READY_ROW times in a row is asked about at one call of READY_SKIP only. By number, of all
- * threads together: a number that is used anew is only asked about too rarely at first. */
+ * READY_ROW times in a row is asked about at one call of READY_SKIP only. By number, of
+ * all threads together: a number that is used anew is only asked about too rarely at
+ * first. */
 #define READY_ROW  4
 #define READY_SKIP 8
 #define READY_FDS  1024
 static struct ready_row {
-	uint8_t in, out;	/* calls in a row that found it ready; from READY_ROW on
-				 * it goes round, and only READY_ROW itself asks; atomic */
+	/* Calls in a row that found it ready; from READY_ROW on it goes round, and only
+	 * READY_ROW itself asks. Atomic. */
+	uint8_t in, out;
 } ready_rows[READY_FDS];
 
 /* Whether the descriptor, of whose direction row is, is not ready and waits for it. */

@@ -113,7 +113,8 @@ TEST(who_has_slept_for_long_wakes_several_others)
 
 /* ------------------------------------------------------------------ crowds */
 
-enum { CROWD = 200, SLEEPS_EACH = 6 };	/* the first, one for each of four wakes, a spare */
+/* the first, one for each of four wakes, a spare */
+enum { CROWD = 200, SLEEPS_EACH = 6 };
 
 static struct { int tid; } member[CROWD];
 static long sleeps;

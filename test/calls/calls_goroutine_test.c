@@ -397,7 +397,8 @@ GO_TEST(a_plain_thread_is_interrupted_and_cancelled)
 	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_nothing }, NULL);
 	CHECK_EQ(pthread_create(&t, NULL, read_for_ever, &never[0]), 0);
 	while (!load_relaxed(&caught)) {
-		CHECK_EQ(pthread_kill(t, SIGUSR1), 0);	/* the first may come before the call */
+		/* the first may come before the call */
+		CHECK_EQ(pthread_kill(t, SIGUSR1), 0);
 		usleep(100);
 	}
 	CHECK_EQ(pthread_cancel(t), 0);

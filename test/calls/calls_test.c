@@ -56,8 +56,8 @@ bool goro_is_awaited(void)
 void goro_hand_over(void)
 {
 	fetch_add_relaxed(&handed_over, 1);
-	errno = ENOTNAM;	/* the runtime changes no errno; whatever it does, the call
-				 * does not show it */
+	/* The runtime changes no errno; whatever it does, the call does not show it. */
+	errno = ENOTNAM;
 	sem_post(&handed);
 }
 
@@ -471,7 +471,8 @@ static const struct timespec *hour(clockid_t clock)
 	return &until;
 }
 
-/* CASE(name, how, what ends it, expression that is true if the call did its work, before) */
+/* CASE(name, how, what ends it, expression that is true if the call did its work,
+ * before) */
 #define CASES                                                                              \
 	CASE(read, IF_WAITS, fill_pipe, read(o.in, buf, 1) == 1, nothing)                  \
 	CASE(readv, IF_WAITS, fill_pipe, readv(o.in, &vec, 1) == 1, nothing)               \

@@ -313,7 +313,8 @@ TEST(malformed_requests_are_refused)
 		if (sscanf(a, "HTTP/1.1 %d", &status) != 1 || status != bad[i].status)
 			FAIL("\"%s\" is answered with \"%s\", not %d", bad[i].request, a, bad[i].status);
 		CHECK_CONTAINS(a, "Connection: close\r\n");
-		CHECK_EQ(count(a, "HTTP/1.1"), 1);	/* what follows is not looked at */
+		/* what follows is not looked at */
+		CHECK_EQ(count(a, "HTTP/1.1"), 1);
 	}
 	stop();
 }

@@ -1,6 +1,6 @@
 /*
- * debug_attach_test.c - the debug server for a program that does not serve, attached to as
- * goro dump does. Each test plays both sides.
+ * debug_attach_test.c - the debug server for a program that does not serve, attached to
+ * as goro dump does. Each test plays both sides.
  */
 /* test: procs */
 #include "http/debug_attach.h"

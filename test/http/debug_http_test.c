@@ -660,7 +660,8 @@ GO_TEST(too_many_connections)
 		fd[i] = connect_to();
 		goro_write_full(fd[i], "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 43);
 		CHECK_EQ(goro_read(fd[i], &byte, 1), 1);	/* it is being served */
-		if (i >= 31)		/* connections are scarce: the server has hung up */
+		/* connections are scarce: the server has hung up */
+		if (i >= 31)
 			break;
 	}
 	/* Clients that send no whole request take the rest. */
@@ -711,7 +712,8 @@ GO_TEST(silent_connections_leave_the_program_its_descriptors)
 
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 256, 256 });
 	serve();
-	goro_close(connect_to());	/* makes the server's and the poller's descriptors */
+	/* makes the server's and the poller's descriptors */
+	goro_close(connect_to());
 	CHECK_EQ(pipe(told), 0);
 	before = count_descriptors();
 	child = fork();
@@ -720,7 +722,8 @@ GO_TEST(silent_connections_leave_the_program_its_descriptors)
 		connect_silently(CROWD, told[1]);
 	}
 	CHECK_EQ(goro_read(told[0], &byte, 1), 1);
-	CHECK(count_descriptors() - before < CROWD / 4);	/* 16, and a few of the runtime's */
+	/* 16, and a few of the runtime's */
+	CHECK(count_descriptors() - before < CROWD / 4);
 	kill(child, SIGKILL);
 }
 
@@ -1002,7 +1005,7 @@ static const char *look(void)
 
 static void look_and_end(void)
 {
-	AWAIT(strstr(look(), "[chan receive]:\n"));	/* it may still be on its way there */
+	AWAIT(strstr(look(), "[chan receive]:\n")); /* it may still be on its way there */
 	CHECK_CONTAINS(answer, "all_asleep(...)");
 }
 
@@ -1058,8 +1061,9 @@ static int next_number(void)
 	return fd;
 }
 
-/* A thread of the runtime has the next number for a moment, until it has moved a descriptor out
- * of the way (own_fd_take) or has read a file in /proc. The lowest of several is the program's. */
+/* A thread of the runtime has the next number for a moment, until it has moved a
+ * descriptor out of the way (own_fd_take) or has read a file in /proc. The lowest of
+ * several is the program's. */
 static int lowest_number(void)
 {
 	int lowest = next_number();
@@ -1115,7 +1119,8 @@ static void close_all(void)
 		syscall(SYS_close, fd);
 }
 
-/* Opens descriptors up to the limit, with the numbers of all that were closed, less 32. */
+/* Opens descriptors up to the limit, with the numbers of all that were closed, less
+ * 32. */
 static int open_all(int *mine, int max)
 {
 	int n = 0;

@@ -16,7 +16,8 @@ static void send_after(struct p_io *io, int64_t ns)
 	batch_sends_end(io);
 }
 
-/* One is late while the last pause is not over, however long the kernel lets this thread wait. */
+/* One is late while the last pause is not over, however long the kernel lets this thread
+ * wait. */
 static void send_late_soon(struct p_io *io)
 {
 	io->again_at = os_now() + 10 * GORO_SECOND;

@@ -662,9 +662,10 @@ static void beside_those_who_compute(void)
 TEST(few_are_late_beside_those_who_compute)
 {
 	in_runtime(beside_those_who_compute, "");
-	/* The pauses of a P double from 1 ms to 1 s: ten late batches. A pause is short again after
-	 * 16 ms without a late batch, which makes one in 8 ms at most. Without pauses a single P has
-	 * 300 a second. Where there are fewer CPUs than Ps a batch is late on each P whose thread
-	 * waits for a CPU, so each P may have as many as a single one. */
+	/* The pauses of a P double from 1 ms to 1 s: ten late batches. A pause is short
+	 * again after 16 ms without a late batch, which makes one in 8 ms at most.
+	 * Without pauses a single P has 300 a second. Where there are fewer CPUs than Ps
+	 * a batch is late on each P whose thread waits for a CPU, so each P may have as
+	 * many as a single one. */
 	CHECK(late() - late_before <= procs * (10 + (uint64_t)paused_ns / (8 * GORO_MILLISECOND)));
 }

@@ -20,9 +20,9 @@
 #include "sched/runtime.h"
 #include "test.h"
 
-/* Past all descriptors; close_range would be one step. Not by libc's close: that a program
- * closes what another thread uses is the program's mistake, which ThreadSanitizer would
- * report. */
+/* Past all descriptors; close_range would be one step. Not by libc's close: that a
+ * program closes what another thread uses is the program's mistake, which ThreadSanitizer
+ * would report. */
 static void close_all_from(int first)
 {
 	for (int fd = first; fd < 2048; fd++)

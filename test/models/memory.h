@@ -3,22 +3,24 @@
  *
  * A model defines THREADS, LOCS, DEPTH and LOCKS before it includes this.
  *
- * Each location keeps the history of its values. A thread has, for each location, the oldest value
- * that it may still read (seen). A relaxed load reads that one or any newer one; so a load may be
- * late, and a store and a later load of another location may change places, as on every processor,
- * and two stores or two loads as well, as on aarch64. A release store keeps with its value what its
- * thread has seen; an acquire load of that value takes it over. A locked instruction reads the newest
- * value, acquires and releases. A seqcst fence takes over what all threads had seen at their last
- * fence, and adds what its own has. A membarrier is such a fence on each thread in turn, wherever
+ * Each location keeps the history of its values. A thread has, for each location, the
+ * oldest value that it may still read (seen). A relaxed load reads that one or any newer
+ * one; so a load may be late, and a store and a later load of another location may change
+ * places, as on every processor, and two stores or two loads as well, as on aarch64. A
+ * release store keeps with its value what its thread has seen; an acquire load of that
+ * value takes it over. A locked instruction reads the newest value, acquires and
+ * releases. A seqcst fence takes over what all threads had seen at their last fence, and
+ * adds what its own has. A membarrier is such a fence on each thread in turn, wherever
  * that thread is.
  *
- * This is weaker than x86, where each load acquires and each store releases. It is stronger than C11
- * in three places: no load reads a value that is stored later (no compiler or processor does this
- * here: the loads are followed by branches), stores to one location get their order when they are
- * executed, and a CAS that fails reads the newest value.
+ * This is weaker than x86, where each load acquires and each store releases. It is
+ * stronger than C11 in three places: no load reads a value that is stored later (no
+ * compiler or processor does this here: the loads are followed by branches), stores to
+ * one location get their order when they are executed, and a CAS that fails reads the
+ * newest value.
  *
- * FRESH: there are no histories, every load reads the newest value, for searches that would become too
- * large.
+ * FRESH: there are no histories, every load reads the newest value, for searches that
+ * would become too large.
  */
 typedef view { byte oldest[LOCS] };
 typedef message { short value; view with };
@@ -147,7 +149,8 @@ inline fence(t)
 	d_step { fence_step(t) }
 }
 
-/* Every other thread passes a fence, in any order (here: by number, at any moment of each). */
+/* Every other thread passes a fence, in any order (here: by number, at any moment of
+ * each). */
 inline membarrier(t)
 {
 	fence(t);

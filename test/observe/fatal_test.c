@@ -649,7 +649,8 @@ static void spoil(int kind)
 		case 1: w[i] = random; break;
 		case 2: w[i] = (uintptr_t)&w[i]; break;			/* a loop */
 		case 3: w[i] = (uintptr_t)&w[(i + 17) % 400] + 3; break;
-		case 4: w[i] = (uintptr_t)park_deep + 1; break;		/* calls of ours */
+		/* calls of ours */
+		case 4: w[i] = (uintptr_t)park_deep + 1; break;
 		case 5: w[i] = 0; break;
 		}
 	}

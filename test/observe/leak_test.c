@@ -112,7 +112,8 @@ GO_TEST(marks_on_all_ps)
 		goro_chan_recv(done, NULL);
 	mark = goro_leak_mark();
 	CHECK_EQ(goro_leak_check(mark, 0, NULL), 0);
-	CHECK_EQ(goro_leak_check(0, seconds(1) / 10, NULL), 200);	/* not the caller */
+	/* not the caller */
+	CHECK_EQ(goro_leak_check(0, seconds(1) / 10, NULL), 200);
 }
 
 static void checks_itself(uint64_t mark, goro_chan *done)

@@ -35,12 +35,14 @@ static void use_file(void)
 		fprintf(file, "%d %s\n", i, "a line of some length, to be formatted under the lock");
 }
 
-/* One block at a time, and of one size. With more, those who are stopped leave the heap in
- * a state in which malloc itself takes up to twice as long, for a single thread, too. */
+/* One block at a time, and of one size. With more, those who are stopped leave the heap
+ * in a state in which malloc itself takes up to twice as long, for a single thread,
+ * too. */
 static void use_malloc(void)
 {
 	for (int i = 0; i < 16; i++) {
-		void *volatile p = malloc(3000);	/* too large for the thread's own cache */
+		/* too large for the thread's own cache */
+		void *volatile p = malloc(3000);
 
 		free(p);
 	}

@@ -651,8 +651,8 @@ static void on_usr1_for_long(int sig)
 	store_relaxed(&seen_signal, sig);
 }
 
-/* The handler computes, so it is to be stopped, with all signals blocked. The preemption signal
- * comes when it has returned: the call was interrupted, but not by that. */
+/* The handler computes, so it is to be stopped, with all signals blocked. The preemption
+ * signal comes when it has returned: the call was interrupted, but not by that. */
 CALL_TEST(a_handler_that_blocks_all_signals)
 {
 	struct sigaction act = { .sa_handler = on_usr1_for_long };
@@ -844,7 +844,8 @@ static void reader_start(struct reader *r, int fd, int64_t pause)
 	CHECK(pthread_create(&r->thread, NULL, read_all, r) == 0);
 }
 
-/* A signal in the middle of such a call leaves a rest, where calls cannot be restarted. */
+/* A signal in the middle of such a call leaves a rest, where calls cannot be
+ * restarted. */
 static void give_all(int fd, ssize_t (*give)(int fd, const void *p, size_t n))
 {
 	size_t done = 0;

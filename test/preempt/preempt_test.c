@@ -91,7 +91,8 @@ static void begin_loop(int *begun)
 	loop_forever();
 }
 
-/* Those who were just started run before those who were woken, but not each for a slice. */
+/* Those who were just started run before those who were woken, but not each for a
+ * slice. */
 GO_TEST(who_wakes_does_not_wait_until_all_have_begun)
 {
 	enum { N = 60 };
@@ -364,8 +365,8 @@ GO_TEST(preemption_is_off_between_disable_and_enable)
 	store_relaxed(&stop, true);
 }
 
-/* At the end of the stretch, whoever waited need not wait for another slice; unless it was
- * just the turn of the global queue, where we are the first. */
+/* At the end of the stretch, whoever waited need not wait for another slice; unless it
+ * was just the turn of the global queue, where we are the first. */
 GO_TEST(enable_gives_way_to_those_who_wait)
 {
 	goro_gomaxprocs(1);

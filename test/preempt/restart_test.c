@@ -33,7 +33,8 @@ TEST(such_a_call_fails_with_EINTR_on_this_processor) { SKIP("nothing to test"); 
 
 /* ---------------------------------------------------- is the number known? */
 
-/* Code that is never run, with an unwind record. after_NAME is where its call returns to. */
+/* Code that is never run, with an unwind record. after_NAME is where its call returns
+ * to. */
 #define CODE(name, code)                                        \
 	__asm__(".pushsection .text\n"                          \
 		"code_" #name ":\n\t.cfi_startproc\n\t" code    \
@@ -273,8 +274,8 @@ GO_TEST(an_interrupted_wait_gets_the_time_that_is_left)
 
 /* ------------------------------------------------------- code that cannot be read */
 
-/* An endless loop, jmp to itself, at the very start of a mapping. Nothing before it can be
- * read. */
+/* An endless loop, jmp to itself, at the very start of a mapping. Nothing before it can
+ * be read. */
 static const uint8_t hot_code[] = { 0xeb, 0xfe };
 
 static void *make_hot_code(int access)

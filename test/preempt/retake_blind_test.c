@@ -20,7 +20,8 @@ enum { FD_LIMIT = 64, SLEEPERS = 100, NOBODY = 65534 };
 enum { RUNTIME_FDS = 3 };	/* that it opens late, whatever the threads do */
 
 static uint64_t counted[2];
-static int asleep;		/* goroutines that are in, or about to enter, a long sleep */
+/* goroutines that are in, or about to enter, a long sleep */
+static int asleep;
 
 static int64_t now(void)
 {
@@ -113,7 +114,8 @@ static void blind(void (*fn)(void), void (*blindfold)(void))
 	if (blindfold == not_dumpable)
 		not_dumpable();
 	else
-		goro_gomaxprocs(1);	/* the runtime's own descriptors are there first */
+		/* the runtime's own descriptors are there first */
+		goro_gomaxprocs(1);
 	if (blindfold == no_descriptors_left)
 		no_descriptors_left();
 	CHECK_EQ(goro_run(run_body, 0, NULL), 0);

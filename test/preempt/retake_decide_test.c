@@ -1,6 +1,6 @@
 /*
- * retake_decide_test.c - every case of the decision about a P in a long slice, as a table:
- * what sysmon sees, and what it does about it.
+ * retake_decide_test.c - every case of the decision about a P in a long slice, as a
+ * table: what sysmon sees, and what it does about it.
  */
 #include "preempt/retake_decide.h"
 
@@ -20,7 +20,8 @@ struct row {
 	int64_t next;		/* 0: whatever, the decision is made again */
 };
 
-/* A goroutine computes in user code; others wait, so that it may go on for the whole slice. */
+/* A goroutine computes in user code; others wait, so that it may go on for the whole
+ * slice. */
 #define COMPUTES(age_ns) .age = (age_ns), .allowed = SLICE_NS, .user = true, .look = LOOK_NS
 #define AWAKE .clock_stands = FACT_NO, .asleep = FACT_NO
 #define OVER  COMPUTES(SLICE_NS)
@@ -135,8 +136,8 @@ TEST(each_case_has_its_action)
 	}
 }
 
-/* Every combination of what is seen: no fact is looked up twice, a P is taken once at most, and
- * the decision ends. */
+/* Every combination of what is seen: no fact is looked up twice, a P is taken once at
+ * most, and the decision ends. */
 TEST(every_view_ends_in_an_action)
 {
 	static const int64_t ages[] = { 0, LOOK_EARLY_NS, LOOK_SOON_NS, SLICE_SHORT_NS, SLICE_NS, 5 * SLICE_NS };

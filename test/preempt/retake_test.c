@@ -1,7 +1,7 @@
 /*
- * retake_test.c - goroutines around a lock that the runtime knows nothing of: the one that
- * holds it is stopped, those who want it lose their Ps, and everybody gets on.
- * (What it costs is in convoy_test.c.)
+ * retake_test.c - goroutines around a lock that the runtime knows nothing of: the one
+ * that holds it is stopped, those who want it lose their Ps, and everybody gets on. (What
+ * it costs is in convoy_test.c.)
  */
 /* test: procs */
 #include <goro.h>

@@ -454,7 +454,8 @@ static uint64_t preemptions(void)
 	return stats.preemptions;
 }
 
-/* The time that a hundred short tasks took, whose CPU time is 150 ms on each of two Ps. */
+/* The time that a hundred short tasks took, whose CPU time is 150 ms on each of two
+ * Ps. */
 static int64_t compute_short_tasks(void)
 {
 	int64_t start = clock_now(CLOCK_MONOTONIC);
@@ -501,9 +502,10 @@ static void short_work(int cpus, int left, goro_waitgroup *wg)
 		goro_waitgroup_done(wg);
 }
 
-/* Rounds, at the end of each of which threads run out of work and look whether there is more: there is
- * for another P, but no CPU. (Where that is taken all the same, it is 1 to 3 of a thousand turns, as a
- * rule. On a busy machine some see more in use because threads lose their CPUs.) */
+/* Rounds, at the end of each of which threads run out of work and look whether there is
+ * more: there is for another P, but no CPU. (Where that is taken all the same, it is 1 to
+ * 3 of a thousand turns, as a rule. On a busy machine some see more in use because
+ * threads lose their CPUs.) */
 GO_TEST(short_work_takes_as_many_ps_as_there_are_cpus)
 {
 	int cpus = cpus_affinity();

@@ -1,6 +1,6 @@
 /*
- * sysmon_crowd_test.c - where CPUs are short, the threads that watch leave them to those they
- * watch, though they may go before all.
+ * sysmon_crowd_test.c - where CPUs are short, the threads that watch leave them to those
+ * they watch, though they may go before all.
  */
 /* test: serial */
 #include <dlfcn.h>
@@ -37,7 +37,8 @@ static void sleep_on(void)
 		goro_sleep(10 * GORO_MILLISECOND);
 }
 
-/* A plain thread: goroutines have to wait for long here. It takes sysmon a while to find out. */
+/* A plain thread: goroutines have to wait for long here. It takes sysmon a while to find
+ * out. */
 static void *watch_sysmon(void *arg)
 {
 	int tid = *(int *)arg;
@@ -107,8 +108,8 @@ long sysconf(int name)
 }
 #endif
 
-/* To find out takes no descriptor from a program that counts on having none left, nor for a
- * moment. */
+/* To find out takes no descriptor from a program that counts on having none left, nor for
+ * a moment. */
 TEST(a_look_at_all_programs_takes_no_descriptor)
 {
 	struct rlimit r;

@@ -160,7 +160,8 @@ GO_TEST(nothing_is_counted_unless_asked_for)
 	CHECK_EQ(contentions_in("block", "receives"), 1);
 	goro_profile_block_rate(0);
 	wait_for(&kinds[0], 2 * MS);
-	CHECK_EQ(contentions_in("block", "receives"), 1);	/* what was counted stays */
+	/* what was counted stays */
+	CHECK_EQ(contentions_in("block", "receives"), 1);
 	CHECK_EQ(contentions_in("mutex", NULL), 0);
 }
 

@@ -303,7 +303,8 @@ GO_TEST(nobody_reads)
 
 	CHECK_EQ(pipe2(fd, O_CLOEXEC), 0);
 	goro_close(fd[0]);
-	CHECK_EQ(goro_profile_write("goroutine", fd[1]), -EPIPE);	/* and no signal */
+	/* and no signal */
+	CHECK_EQ(goro_profile_write("goroutine", fd[1]), -EPIPE);
 	goro_close(fd[1]);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	goro_close(fd[0]);

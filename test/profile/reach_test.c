@@ -656,7 +656,8 @@ static void free_ticker(void)
 	ticker = NULL;
 }
 
-/* Freeing it closes nothing, and leaves no pointer in the memory that was the ticker's. */
+/* Freeing it closes nothing, and leaves no pointer in the memory that was the
+ * ticker's. */
 GO_TEST(lost_with_a_ticker)
 {
 	NEEDS_CLEAN_MEMORY();
@@ -912,7 +913,8 @@ static void keep_many(void)
 		go(receives, kept[i] = chan());
 }
 
-/* The stacks that are scanned come back only if the thread that brings them is not held. */
+/* The stacks that are scanned come back only if the thread that brings them is not
+ * held. */
 GO_TEST(stacks_that_are_evacuated)
 {
 	store_relaxed(&debug.evacuate, 1);

@@ -415,7 +415,8 @@ static void answer(int fd, struct query *q)
 {
 	unsigned char *p = q->text;
 	bool ipv4 = p[q->n - 3] == 1 && p[q->n - 4] == 0;
-	int number = atoi((char *)p + 14);	/* after the header, the length and the h */
+	/* after the header, the length and the h */
+	int number = atoi((char *)p + 14);
 	size_t n = (size_t)q->n;
 
 	p[2] |= 0x80;		/* an answer .. */

@@ -340,7 +340,8 @@ static void *reach_in_from_thread(void *arg)
 	return NULL;
 }
 
-/* While it waits a goroutine runs now and then: in a process at rest nothing is evacuated. */
+/* While it waits a goroutine runs now and then: in a process at rest nothing is
+ * evacuated. */
 GO_TEST(threads_reach_in)
 {
 	struct shared *s = show_one();
@@ -1080,7 +1081,8 @@ static long switches(void)
 	FILE *f;
 
 	snprintf(command, sizeof command,
-	         "cat /proc/%d/task/*/status | awk '/^vol/ { n += $2 } END { print n }'", getpid());
+	         "cat /proc/%d/task/*/status | awk '/^vol/ { n += $2 } END { print n }'",
+	         getpid());
 	f = popen(command, "r");
 	CHECK(f && fgets(out, sizeof out, f));
 	pclose(f);

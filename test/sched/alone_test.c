@@ -1,5 +1,6 @@
 /*
- * alone_test.c - one P without plain threads needs no locked instructions, and what ends that.
+ * alone_test.c - one P without plain threads needs no locked instructions, and what ends
+ * that.
  */
 #include <goro.h>
 #include <pthread.h>
@@ -134,7 +135,8 @@ static int counts_in_calls(int argc, char **argv)
 	return 0;
 }
 
-/* No other call of goro's may be made there; that of a mutex must not go wrong silently. */
+/* No other call of goro's may be made there; that of a mutex must not go wrong
+ * silently. */
 TEST(mutexes_exclude_also_in_announced_calls)
 {
 	one_p();

@@ -1,5 +1,6 @@
 /*
- * check_test.c - builds with checks find a scheduler whose structures do not fit together.
+ * check_test.c - builds with checks find a scheduler whose structures do not fit
+ * together.
  */
 #include <goro.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ static void wait_for_ever(goro_chan *c)
 
 static void nothing(void) {}
 
-/* A program with dead and waiting goroutines. All Ps but one are idle, and no thread looks for
- * work: what a test puts into queues is run by no other. */
+/* A program with dead and waiting goroutines. All Ps but one are idle, and no thread
+ * looks for work: what a test puts into queues is run by no other. */
 static void prepare(goro_chan *c)
 {
 	goro_gomaxprocs(PS);
@@ -326,8 +327,8 @@ TEST(the_global_queue_is_counted_and_in_order)
 
 static void (*spoil_later)(struct p *);
 
-/* Switches until a look ends the process. That may take a while, for which it must not end
- * by itself. */
+/* Switches until a look ends the process. That may take a while, for which it must not
+ * end by itself. */
 static int operate(int argc, char **argv)
 {
 	struct m *mp;

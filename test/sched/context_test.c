@@ -1,8 +1,8 @@
 /*
  * context_test.c - the switch between contexts, without a scheduler around it.
  *
- * The archive's g_start and sched_exit are not linked. context_entry calls the two here: one
- * runs the function that the context was made for, the other leaves the context.
+ * The archive's g_start and sched_exit are not linked. context_entry calls the two here:
+ * one runs the function that the context was made for, the other leaves the context.
  */
 #include <fenv.h>
 
@@ -95,8 +95,8 @@ TEST(passed_value_arrives_both_ways)
 /* ----------------------------------------------------------------- registers */
 
 /*
- * void registers_across(void (*fn)(void *), void *arg, const uint64_t *in, uint64_t *out);
- * Fills the callee-saved registers from in, calls fn(arg), and writes to out what
+ * void registers_across(void (*fn)(void *), void *arg, const uint64_t *in, uint64_t
+ * *out); Fills the callee-saved registers from in, calls fn(arg), and writes to out what
  * they hold then.
  */
 void registers_across(void (*fn)(void *), void *arg, const uint64_t *in, uint64_t *out);

@@ -1,6 +1,7 @@
 /*
- * cxx_test.cc - C++ exceptions: each stays with the goroutine that threw it, wherever that
- * goes on; they pass through goro's calls, and end the program where nobody catches them.
+ * cxx_test.cc - C++ exceptions: each stays with the goroutine that threw it, wherever
+ * that goes on; they pass through goro's calls, and end the program where nobody catches
+ * them.
  */
 /* test: procs */
 #include <goro.h>

@@ -1,5 +1,6 @@
 /*
- * deadlock_test.c - a program whose signal handler may yet do something is not deadlocked.
+ * deadlock_test.c - a program whose signal handler may yet do something is not
+ * deadlocked.
  */
 /* test: procs */
 #include <goro.h>

@@ -1,6 +1,7 @@
 /*
- * fairness_test.c - the processor is shared among goroutines that work for different lengths
- * of time between two waits. By the order of runs and by work done, not by the clock.
+ * fairness_test.c - the processor is shared among goroutines that work for different
+ * lengths of time between two waits. By the order of runs and by work done, not by the
+ * clock.
  */
 /* test: procs */
 #include <goro.h>
@@ -88,8 +89,9 @@ static struct measured measure_pairs(void)
 	return m;
 }
 
-/* Slices are measured by the clock. On a busy machine the kernel may leave the program, or one
- * of its threads, without a CPU for most of the time: such a try may be repeated. */
+/* Slices are measured by the clock. On a busy machine the kernel may leave the program,
+ * or one of its threads, without a CPU for most of the time: such a try may be
+ * repeated. */
 GO_TEST(a_light_pair_beside_a_heavy_one_has_its_share)
 {
 	for (int tries = 20; tries > 0; tries--) {

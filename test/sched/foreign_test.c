@@ -451,7 +451,8 @@ TEST(deadlock_without_any_goroutine)
 	ends_in_deadlock(only_plain_threads);
 }
 
-/* ------------------------------------------------------- state of its own that it leaves */
+/* ------------------------------------------------------- state of its own that it
+ * leaves */
 
 static void *be_clean_and_leave_state(void *arg)
 {

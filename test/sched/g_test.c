@@ -159,7 +159,8 @@ GO_TEST(a_function_pointer_can_be_started)
 	wait_for(2);
 }
 
-/* In a register a bool is a byte: with these it must not be that of what it comes from. */
+/* In a register a bool is a byte: with these it must not be that of what it comes
+ * from. */
 static volatile int high_byte = 0x100, wide = 0x12345678;
 static _Alignas(256) char aligned;
 static char *volatile low_byte_is_zero = &aligned;
@@ -197,7 +198,8 @@ static struct two_words return_two_words(bool a)
 	return (struct two_words){ 1, 2 };
 }
 
-/* Where an argument has another type than its parameter, and the compiler does not say no. */
+/* Where an argument has another type than its parameter, and the compiler does not say
+ * no. */
 __extension__ typedef __int128 int128;
 static uint32_t arrived;
 
@@ -629,7 +631,8 @@ GO_TEST(a_program_of_few_goroutines_has_few_stacks)
 	CHECK(n >= 1 && n <= 4 * goro_gomaxprocs(0) + 4);
 }
 
-/* Waits as one who has little to do: while a program runs stacks are given back slowly. */
+/* Waits as one who has little to do: while a program runs stacks are given back
+ * slowly. */
 #define AWAIT_IDLY(cond)                                \
 	do {                                            \
 		while (!(cond))                         \

@@ -41,7 +41,8 @@ static long switches(void)
 	return sum;
 }
 
-/* Nothing happens for a second and a half, sooner or later: nobody looks more often for ever. */
+/* Nothing happens for a second and a half, sooner or later: nobody looks more often for
+ * ever. */
 static void becomes_idle(void)
 {
 	long before = switches();
@@ -98,8 +99,8 @@ TEST(a_process_whose_goroutines_are_all_parked_is_at_rest)
 	some_life();
 }
 
-/* sysmon saw a P on its way to an M with a goroutine of its own, and was held up; meanwhile
- * the M has had it, and it is on its way there again, as to an idle one. */
+/* sysmon saw a P on its way to an M with a goroutine of its own, and was held up;
+ * meanwhile the M has had it, and it is on its way there again, as to an idle one. */
 TEST(a_p_is_not_called_back_from_one_that_waits_for_any_work)
 {
 	static struct m to;
@@ -135,8 +136,8 @@ GO_TEST_TIMEOUT(threads_beyond_the_ps_end, 30)
 
 /* ------------------------------------------------------------------ sleeping */
 
-/* The fewest waits of threads for n sleeps, of a dozen tries: on a busy machine the one that
- * is to wake may get no CPU, and others are woken. */
+/* The fewest waits of threads for n sleeps, of a dozen tries: on a busy machine the one
+ * that is to wake may get no CPU, and others are woken. */
 static long waits_for(int n, int64_t ns, long few)
 {
 	struct rusage before, after;
@@ -179,8 +180,8 @@ static uint64_t threads_woken(void)
 	return sum;
 }
 
-/* Nor does sysmon send for another thread when it happens to look as the one is about to wake: that
- * was every 20th time. On a busy machine that one may be late. */
+/* Nor does sysmon send for another thread when it happens to look as the one is about to
+ * wake: that was every 20th time. On a busy machine that one may be late. */
 GO_TEST_TIMEOUT(nobody_is_woken_beside_the_one_that_wakes_for_a_timer, 60)
 {
 	int in_a_row = 0;

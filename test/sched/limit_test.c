@@ -156,7 +156,8 @@ TEST(preempted_goroutines_that_use_up_the_threads_are_reported)
 
 static void child_of_poor_user(void)
 {
-	uid_t nobody_else = 100000 + (uid_t)getpid();	/* whose processes would count, too */
+	/* whose processes would count, too */
+	uid_t nobody_else = 100000 + (uid_t)getpid();
 
 	if (setresuid(nobody_else, nobody_else, nobody_else) != 0)
 		_exit(TEST_SKIPPED);

@@ -179,7 +179,8 @@ GO_TEST(event_while_all_are_in_blocking_calls)
 		CHECK_EQ(pipe(out), 0);
 		goro_waitgroup_add(&wg, procs);
 		go(answer, in[0], out[1]);
-		/* Each of the blockers waits, in the kernel, for what only answer writes. */
+		/* Each of the blockers waits, in the kernel, for what only answer
+		 * writes. */
 		for (int i = 1; i < procs; i++)
 			go(answer, in[0], out[1]);
 		for (int i = 0; i < procs; i++)
@@ -388,8 +389,8 @@ static void keep_busy(goro_waitgroup *wg)
 	goro_waitgroup_done(wg);
 }
 
-/* Who waits in the poller is answered, whether those at work look there themselves or it has to
- * be one that waits there. */
+/* Who waits in the poller is answered, whether those at work look there themselves or it
+ * has to be one that waits there. */
 GO_TEST(events_beside_the_quick_and_the_slow)
 {
 	int cpus = cpus_affinity(), fd[2];
@@ -447,8 +448,8 @@ static void *sleep_after_wakes(void *arg)
 	return arg;
 }
 
-/* The wake came before the thread was in the poller, out of which nobody calls it. The only
- * P is busy meanwhile, so that no idle M waits there. */
+/* The wake came before the thread was in the poller, out of which nobody calls it. The
+ * only P is busy meanwhile, so that no idle M waits there. */
 GO_TEST(who_was_woken_before_does_not_sleep_in_the_poller)
 {
 	int64_t start = goro_now();

@@ -1,5 +1,6 @@
 /*
- * park_test.c - a goroutine that is made ready while a P is idle: a thread is woken for it.
+ * park_test.c - a goroutine that is made ready while a P is idle: a thread is woken for
+ * it.
  *
  * Looked at right after the call that made it ready. sysmon, and thieves, would find the
  * goroutine before long, so that a wake that is missing only makes a program slow.
@@ -48,8 +49,8 @@ static uint64_t wakes(void)
 
 typedef void make_ready(struct m *mp, struct g *gp);
 
-/* Makes the waiting goroutine ready. False: another thread looks for work already, so that
- * none need be woken. */
+/* Makes the waiting goroutine ready. False: another thread looks for work already, so
+ * that none need be woken. */
 static bool wakes_for_it(make_ready *ready)
 {
 	struct m *mp = rt_enter();

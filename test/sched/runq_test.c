@@ -151,13 +151,15 @@ TEST(many_that_are_woken_together_run_in_order)
 
 	for (int i = 0; i < 5 * CAP; i++)
 		runq_put_in_order(pp, &gs[i]);
-	runq_put_woken(pp, &gs[5 * CAP]);	/* a yield: no rotation of the full queue */
+	/* a yield: no rotation of the full queue */
+	runq_put_woken(pp, &gs[5 * CAP]);
 	for (int i = 0; i <= 5 * CAP; i++)
 		CHECK(get_any(pp) == &gs[i]);
 	CHECK(get_any(pp) == NULL);
 }
 
-/* Others go on in a queue that is always full: those for whom there was no room have their turn. */
+/* Others go on in a queue that is always full: those for whom there was no room have
+ * their turn. */
 TEST(who_comes_after_a_full_queue_is_not_left_there)
 {
 	struct p *pp = make_p(0);
@@ -251,7 +253,8 @@ TEST(who_is_woken_comes_after_one_that_was_stopped)
 	CHECK_EQ(pp->fair.turn, 0);
 }
 
-/* One that never stops making itself ready, for a period: how many came from elsewhere? */
+/* One that never stops making itself ready, for a period: how many came from
+ * elsewhere? */
 static int picked_from_global(struct p *pp, struct g *busy)
 {
 	int others = 0;

@@ -114,7 +114,8 @@ static uint64_t running(void)
 	return s.running;
 }
 
-/* A P that there is no CPU for is not woken for short work, but for goroutines that compute. */
+/* A P that there is no CPU for is not woken for short work, but for goroutines that
+ * compute. */
 GO_TEST(ps_beyond_the_cpus_are_for_those_who_compute)
 {
 	int cpus = cpus_affinity(), n = 3 * cpus;
@@ -150,9 +151,10 @@ static void *helper(void *arg)
 	return NULL;
 }
 
-/* A thread of the runtime may keep a CPU busy, too. When it ends, it wakes an M for goroutines
- * for which none was woken. */
-/* No P beyond the CPUs is used for events while the busy Ps are quick to look themselves. */
+/* A thread of the runtime may keep a CPU busy, too. When it ends, it wakes an M for
+ * goroutines for which none was woken. */
+/* No P beyond the CPUs is used for events while the busy Ps are quick to look
+ * themselves. */
 TEST(no_p_is_used_for_events_that_the_quick_see_to)
 {
 	sched.idle_p_n = sched.unneeded_p = 3;
@@ -658,9 +660,9 @@ static uint64_t threads_woken(void)
 	return sum;
 }
 
-/* While an M spins, no M is woken for what a plain thread makes ready. The M wakes another one
- * when it stops spinning; here no P but its own is in use, so it needs no membarrier. True:
- * a goroutine was left in the queue. */
+/* While an M spins, no M is woken for what a plain thread makes ready. The M wakes
+ * another one when it stops spinning; here no P but its own is in use, so it needs no
+ * membarrier. True: a goroutine was left in the queue. */
 static bool stop_looking(goro_chan *c)
 {
 	bool left = false;

@@ -187,9 +187,9 @@ TEST(what_has_not_waited_is_taken_where_the_rule_is_off)
 	CHECK(look(0) == &gs[0]);
 }
 
-/* A P that has two waiting runs them quickly, until some are taken on trial. Then both Ps make
- * `switches` switches in ten microseconds, instead of a hundred, and after `takes` the thief
- * looks for work. Returns the length of the next watch. */
+/* A P that has two waiting runs them quickly, until some are taken on trial. Then both Ps
+ * make `switches` switches in ten microseconds, instead of a hundred, and after `takes`
+ * the thief looks for work. Returns the length of the next watch. */
 static int64_t try_out(unsigned switches, int64_t takes)
 {
 	static int64_t at;

@@ -38,8 +38,8 @@ static long switches(void)
 	return u.ru_nvcsw;
 }
 
-/* Each thread sleeps when it has no P after its call and when its goroutine has ended; some
- * find a lock held as well. */
+/* Each thread sleeps when it has no P after its call and when its goroutine has ended;
+ * some find a lock held as well. */
 GO_TEST(many_calls_that_return_together_take_few_switches_each)
 {
 	enum { SWITCHES_EACH = 12 };

@@ -152,7 +152,8 @@ GO_TEST(one_of_many_sleepers_that_computes_holds_up_nobody)
 		SKIP("one CPU");
 	if (TOOL_ASAN || TOOL_TSAN)
 		SKIP("too slow for what is measured");
-	for (int try = 0; try < 40 && least >= 5 * MS; try++) {	/* the CPUs may be others' for a while */
+	/* the CPUs may be others' for a while */
+	for (int try = 0; try < 40 && least >= 5 * MS; try++) {
 		int64_t latest = dense_round(30);
 
 		if (latest < least)
@@ -443,11 +444,12 @@ static void start_many(int64_t ns, int64_t spread)
 static void open_gate(void)
 {
 	goro_waitgroup_done(&many_gate);
-	goro_sleep(100 * MS);		/* all are asleep, if the machine is not too slow */
+	/* all are asleep, if the machine is not too slow */
+	goro_sleep(100 * MS);
 }
 
-/* One timer comes first, and many come later than all sleeps, so that no sleep is on the heap.
- * What happens to the first must not make the sleeps wait for the later timers. */
+/* One timer comes first, and many come later than all sleeps, so that no sleep is on the
+ * heap. What happens to the first must not make the sleeps wait for the later timers. */
 static void check_first_goes(void (*go_away)(goro_timer *))
 {
 	static goro_timer *later[MANY];

@@ -1,6 +1,6 @@
 /*
- * wake_order_test.c - goroutines that become runnable together begin in order: of the times of
- * their timers, or in which they came to wait.
+ * wake_order_test.c - goroutines that become runnable together begin in order: of the
+ * times of their timers, or in which they came to wait.
  *
  * All of it on one P, which another goroutine holds until all are runnable.
  */
@@ -11,8 +11,8 @@
 #include "base/config.h"
 #include "test.h"
 
-/* FEW fit into a P's queue, beside the goroutine of the test itself. MANY do not, and are few
- * enough to begin before the kernel stops the thread. */
+/* FEW fit into a P's queue, beside the goroutine of the test itself. MANY do not, and are
+ * few enough to begin before the kernel stops the thread. */
 enum {
 	FEW = GORO_RUNQ_CAP < 50 ? GORO_RUNQ_CAP - 1 : 50,
 	MANY = GORO_RUNQ_CAP < 50 ? 50 : 2 * GORO_RUNQ_CAP + 50,

@@ -29,7 +29,7 @@
 #define AT_ONCE      100			/* actors */
 #define QUIET_EVERY  5				/* phases */
 #define QUIET_NS     (8 * GORO_SECOND)
-#define QUIET_THREADS 16			/* 2 processors, spares, the runtime's own */
+#define QUIET_THREADS 16		/* 2 processors, spares, the runtime's own */
 
 static uint64_t seed = 1;
 static atomic_ullong started, ended, acts;

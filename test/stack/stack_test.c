@@ -124,7 +124,8 @@ TEST(prepared_ones_are_used_next)
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* Guards cannot be had any more from this address on: no markers, and none by mprotect. */
+/* Guards cannot be had any more from this address on: no markers, and none by
+ * mprotect. */
 static void refuse_guards_from(const char *addr)
 {
 	uint32_t lo = (uint32_t)(uintptr_t)addr, hi = (uint32_t)((uintptr_t)addr >> 32);
@@ -151,7 +152,8 @@ static void refuse_guards_from(const char *addr)
 	refuse(code, sizeof code / sizeof *code);
 }
 
-/* The word below the stack can be read. The impossible first argument is looked at last. */
+/* The word below the stack can be read. The impossible first argument is looked at
+ * last. */
 static bool is_unguarded(const struct g *gp)
 {
 	return syscall(SYS_rt_sigprocmask, -1, gp->stack.lo - 8, NULL, _NSIG / 8) == -1 && errno != EFAULT;

@@ -1,6 +1,6 @@
 /*
- * freed_test.c - what is done with a timer, a context, a group or a pool that was freed is
- * found out, with GORO_DEBUG=chan=1. Channels: chan_freed_test.c.
+ * freed_test.c - what is done with a timer, a context, a group or a pool that was freed
+ * is found out, with GORO_DEBUG=chan=1. Channels: chan_freed_test.c.
  */
 #include <goro.h>
 

@@ -277,7 +277,8 @@ static bool starve_and_hand_over(struct fair *f)
 	beaten = beat_the_waiter(f);
 	if (beaten) {
 		AWAIT(is_starving(&f->m));
-		usleep(TOOL_TSAN ? 50000 : 2000);	/* it says so before it is in the queue */
+		/* it says so before it is in the queue */
+		usleep(TOOL_TSAN ? 50000 : 2000);
 		CHECK(!goro_mutex_try_lock(&f->m));
 		goro_mutex_unlock(&f->m);	/* hands it over: is never free */
 		goro_mutex_lock(&f->m);

@@ -885,7 +885,8 @@ GO_TEST_TIMEOUT(a_hundred_thousand_on_one_channel, 120)
 	time_shared_done(n);
 	few = time_shared_done(n / 10);
 	many = time_shared_done(n);
-	if (!TOOL_TSAN && many > 50 * few + 0.1)	/* TSan has fibers to look after */
+	/* TSan has fibers to look after */
+	if (!TOOL_TSAN && many > 50 * few + 0.1)
 		FAIL("%d take %g s, %d take %g s", n / 10, few, n, many);
 }
 

@@ -291,7 +291,8 @@ static void acquire_and_release(goro_sema *s, goro_waitgroup *wg)
 
 GO_TEST(who_wants_too_much_is_in_nobodys_way)
 {
-	static goro_sema s;		/* outlives the test: a goroutine waits for ever */
+	/* outlives the test: a goroutine waits for ever */
+	static goro_sema s;
 	goro_waitgroup wg = { { 0 } };
 
 	goro_sema_init(&s, 2);

@@ -538,7 +538,8 @@ static void wait_and_tell(goro_timer *t, struct slot *s)
 	goro_chan_send(s->out, &s->i);
 }
 
-/* Each a good while after the one before; tried again with a longer one if the machine was slow. */
+/* Each a good while after the one before; tried again with a longer one if the machine
+ * was slow. */
 GO_TEST(timers_fire_in_order_of_time)
 {
 	static const int delay[] = { 5, 3, 6, 6, 6, 1, 1, 2, 7, 9, 4, 8, 0 };
@@ -652,7 +653,8 @@ GO_TEST(ticks_do_not_drift)
 	AWAIT((first = timers_earliest()) != TIMER_NEVER);
 	for (int i = 0; i < 50; i++) {
 		recv_time(goro_ticker_chan(k));
-		AWAIT((next = timers_earliest()) != TIMER_NEVER);	/* else it fires */
+		/* else it fires */
+		AWAIT((next = timers_earliest()) != TIMER_NEVER);
 		CHECK_EQ((next - first) % MS, 0);
 	}
 	goro_ticker_free(k);

@@ -231,7 +231,8 @@ TEST(what_is_moved_is_taken_from_its_new_place)
 
 #if GORO_CHECKS
 
-/* Timers 0 to 9, and sleepers enough for some to be far away, in a heap that is then spoilt. */
+/* Timers 0 to 9, and sleepers enough for some to be far away, in a heap that is then
+ * spoilt. */
 static struct timers spoilt;
 static struct timer ten[10];
 static void (*spoil)(void);

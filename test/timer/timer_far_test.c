@@ -160,7 +160,8 @@ TEST(to_count_takes_nothing_out)
 	take(f, 3, 5000 * UNIT);
 }
 
-/* More than a unit's parts could be told apart by, at one time or within 4 us of each other. */
+/* More than a unit's parts could be told apart by, at one time or within 4 us of each
+ * other. */
 TEST(many_at_once_are_in_order)
 {
 	for (int spread = 1; spread < 5000; spread += 4998) {

@@ -238,7 +238,7 @@ TEST(damaged_files_never_crash)
 		for (uint64_t i = random_word() % 20; i > 0; i--)
 			scribble_section(&f, names[random_word() % 8]);
 		if (rounds % 8 == 0)
-			scribble(copy + 16, 48);	/* the header, behind its magic number */
+			scribble(copy + 16, 48); /* the header, behind its magic number */
 		if (rounds % 8 == 1)
 			f.size = own.size - random_word() % own.size / 2;
 		dwarf_line_find(&f, addr, path, sizeof(path), &line);

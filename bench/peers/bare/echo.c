@@ -44,7 +44,8 @@ static void next_trip(struct conn *c)
 	put(c->client, c->out);
 }
 
-/* An event says whose it is: twice the connection's number, and 1 for the server's end. */
+/* An event says whose it is: twice the connection's number, and 1 for the server's
+ * end. */
 static void see_to(int share, uint64_t whose)
 {
 	struct conn *c = &conn[whose / 2];

@@ -1,5 +1,5 @@
-/* fileread - the same reads as the goroutines', one pread after the other in a thread for each
- * processor; time per read. */
+/* fileread - the same reads as the goroutines', one pread after the other in a thread for
+ * each processor; time per read. */
 #define _GNU_SOURCE
 #include "fileread.h"
 #include "share.h"
