@@ -32,8 +32,7 @@
 
 #include "sched/runtime.h"
 
-/* True in state RUNTIME: locks need no locked instruction until the M leaves. In user
- * code the answer is a hint. */
+/* In state RUNTIME: locks need no locked instruction until the M leaves. Else a hint. */
 static inline bool is_alone(void)
 {
 	return unlikely(load_relaxed(&sched.alone));
@@ -44,8 +43,8 @@ void alone_begin(void);
 /* Clears sched.alone. In state RUNTIME, no locks held. */
 void alone_end(struct m *mp);
 
-/* As lock_try and lock_release_quietly, for locks that only the program's calls take.
- * TSan needs the same orders as those of the locked forms; the processor needs none. */
+/* For locks that only the program's calls take. TSan needs the orders of the locked
+ * forms. */
 static inline bool alone_lock_try(struct lock *l)
 {
 	if (!is_alone())

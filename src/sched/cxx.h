@@ -17,8 +17,7 @@ struct cxx_state {
 };
 
 void cxx_init(void);
-/* Where the C++ runtime keeps that for this thread. NULL: the program has no C++ in it.
- * In user code, or on a thread without a P: the C++ runtime may allocate memory. */
+/* Where it does. NULL: no C++. In user code or without a P: it may allocate memory. */
 struct cxx_state *cxx_of_thread(void);
 
 /* The exceptions of the goroutine that runs on mp. */
@@ -45,8 +44,8 @@ static inline bool cxx_take(struct m *mp, struct cxx_state *s)
 	return true;
 }
 
-/* Makes routine the personality of the function that this stands in: the unwinder calls
- * it when an exception passes that function. The function must not be inlined. */
+/* The unwinder calls routine when an exception passes the function that this stands in,
+ * which must not be inlined. */
 #define CXX_PERSONALITY(routine) __asm__ volatile(".cfi_personality 0x1b, " #routine)
 
 /* Such a routine. See "Through our frames" in cxx.c. */

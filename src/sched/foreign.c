@@ -111,8 +111,8 @@ void foreign_ready(struct g *gp)
 	check(gp->is_foreign && load_relaxed(&gp->status) == G_WAITING);
 	fetch_add_seqcst(&sched.plain.moves, 1);	/* first: see deadlock.c */
 	fetch_add_seqcst(&sched.plain.parked, -1);
-	/* release: pairs with load_acquire in foreign_park. The thread may end
-	 * now; an M is never freed, so waking a note of it is harmless. */
+	/* release: pairs with load_acquire in foreign_park. The thread may end now; its M
+	 * stays. */
 	store_release(&gp->status, G_RUNNING);
 	note_wake(&mp->park);
 }

@@ -24,18 +24,16 @@
 #include "stack/stack.h"
 #include "sched/trace_hook.h"
 
-/* Goroutine ids that a P takes from the shared counter: at first ID_BATCH, so that a
- * small program's ids are small, and each time twice as many up to ID_BATCH_MAX, since
- * the counter's line comes from another CPU. */
+/* Ids that a P takes from the shared counter: few at first, so that a small program's ids
+ * are small, then twice as many each time, since the counter's line is on another CPU. */
 #define ID_BATCH     16
 #define ID_BATCH_MAX 256
 
-/* Stacks whose memory is given back in one batch. The scavenger rests after each batch,
- * and after each it looks whether anything runs. */
+/* Stacks given back in one batch. After each the scavenger looks whether anything
+ * runs. */
 #define STACK_RELEASE_BATCH 64
 
-/* The stack of the runtime's own goroutines, whatever GORO_STACK says: the debug server's
- * need more than a program may have chosen for its own. */
+/* The stack of the runtime's own goroutines, whatever GORO_STACK says. */
 #define INTERNAL_STACK_BYTES STACK_DEFAULT_BYTES
 
 /* How many goroutines move between the P's list and the pool at a time. */
@@ -46,8 +44,7 @@ _Static_assert(G_BATCH <= STACK_TAKE_MAX, "g: a batch is taken at once");
 
 #define POOL_FIRST_ROOM 512
 
-/* The pool is an array: the dead are in no cache, and a link in each would cost a miss to
- * find the next. */
+/* An array: the dead are in no cache, and a link in each would cost a miss. */
 struct gpool {
 	struct lock lock;
 	struct g **g;		/* oldest first */
@@ -287,9 +284,8 @@ static __attribute__((noinline)) void launch_outside(struct m *mp, struct g *gp)
 	monitor.somebody_waits();
 }
 
-/* fn, arg and what differs from the default are set, and gp is the caller's alone.
- * in_order: it begins after all that wait here, and not before goroutines that are
- * started later. */
+/* What differs from the default is set, and gp is the caller's alone. in_order: it begins
+ * after all that wait here, and not before goroutines that are started later. */
 static inline __attribute__((always_inline)) void
 launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 {
@@ -436,8 +432,8 @@ void g_end_task(struct g *gp)
 			h->fn(gp);
 }
 
-/* The end of what few goroutines have; most of it runs in user code. untidy is cleared
- * last, back in the runtime, where no other code of this goroutine sets it again. */
+/* The end of what few goroutines have, mostly in user code. untidy is cleared last, where
+ * no other code of this goroutine sets it again. */
 static __attribute__((noinline)) struct m *tidy_up(struct m *mp, struct g *gp)
 {
 	rt_exit(mp);
@@ -489,9 +485,8 @@ _Noreturn void g_end(struct g *gp)
 
 typedef void (*fn6)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
-/* The first C function on a goroutine's stack; called by context_entry, which goes on to
- * sched_exit with what it returns. A function of fewer parameters finds them in the first
- * of the six registers. */
+/* The first C function on a goroutine's stack, which returns to context_entry. A function
+ * of fewer parameters finds them in the first of the six registers. */
 __attribute__((used)) struct m *g_start(struct m *mp)
 {
 	struct g *gp = mp->curg;

@@ -15,9 +15,8 @@ void g_init(void);
 struct m *g_start(struct m *mp);
 /* Ends the current goroutine, gp; its defers have run. In user code. */
 _Noreturn void g_end(struct g *gp);
-/* Resets what gp's function has set with goro_set_name and goro_preempt_disable, so that
- * the next goroutine on the same stack, or the next task of a worker, does not inherit
- * it. Called by gp's own thread. */
+/* Resets what gp has set for itself, before another goroutine or a worker's next task has
+ * its G. Called by gp's own thread. */
 void g_forget(struct g *gp);
 
 /* What a goroutine, or a plain thread, leaves behind when it ends: each function is
@@ -51,9 +50,8 @@ static inline void g_set_dead(struct g *gp)
 /* Its stack was left for good: puts it with the dead. */
 void g_ended(struct m *mp, struct g *gp);
 
-/* The same for a goroutine whose stack this thread, the owner of pp, is still on, but
- * about to leave, starting nothing before. gp goes to the P's own list, from which no
- * other thread takes. (When the list is full the oldest go to the pool, not this one.)
+/* The same for a goroutine whose stack this thread, the owner of pp, is about to leave,
+ * starting nothing before. gp goes to the P's own list, from which no other thread takes.
  * False: nothing is done, since gp goes to the pool at once, or TSan is to hear of a
  * fiber only when it is gone. */
 static inline bool g_ended_before_rest(struct p *pp, struct g *gp)

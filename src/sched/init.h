@@ -7,8 +7,7 @@
 
 #include "base/hook.h"
 
-/* Once, in the first call of goro, after the rooms up to sched have started and before
- * any goroutine runs. */
+/* Once, in the first call of goro, after the rooms up to sched have started. */
 extern struct hook *at_start;
 enum start_order {
 	START_STATE,		/* fills tables and reads settings */
@@ -26,12 +25,10 @@ extern struct hook *at_threads;
 /* On a thread that has just become an M, in any state. */
 extern struct hook *at_thread;
 
-/* By the spawner, each time after m_spawn: starts a thread of the runtime's that is
- * wanted. */
+/* By the spawner, after m_spawn: starts a thread of the runtime's that is wanted. */
 extern struct hook *at_spawner;
 
-/* Before fork, after it in the parent, and in the child, which has no thread of the
- * runtime's. */
+/* Before fork, after it in the parent, and in the child, which has one thread. */
 extern struct hook *at_fork, *at_fork_end, *at_forked;
 enum forked_order {
 	FORKED_STACKS,		/* puts stacks back: nothing else runs before that */

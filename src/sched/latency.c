@@ -108,8 +108,7 @@ static uint32_t next_skip(struct latency *l)
 	return (uint32_t)((l->random >> 32) * choices >> 32);
 }
 
-/* The sample counts for the period that led to it; the next skip is for the period that
- * adapt chooses. */
+/* The sample counts for the period that led to it, the next skip for that of adapt. */
 __attribute__((noinline, cold)) void latency_stamp(struct p *pp, struct g *gp)
 {
 	struct latency *l = &pp->latency;

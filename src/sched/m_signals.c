@@ -19,8 +19,8 @@
 /* For the handlers themselves: symbolizing a trace is the hungriest. */
 #define HANDLER_BYTES (64 << 10)
 
-/* What the thread that starts the runtime has blocked, for all Ms; but neither a fault,
- * which would end the process without a report, nor the preemption signal. */
+/* What the starting thread has blocked, for all Ms; but no fault, which would end the
+ * process without a report, nor the preemption signal. */
 static sigset_t program_mask;
 
 void m_signals_init(void)

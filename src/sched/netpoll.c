@@ -83,8 +83,7 @@ struct netpoll_client netpoll_client;
 /* How long an M that was woken in the poller may take to leave it. */
 #define LEAVING_NS 20000
 
-/* How many signals an M that sleeps in a lost poller is sent, and the time in between.
- * Its thread may have blocked the signal, if a goroutine has left it so. */
+/* Signals to an M in a lost poller, and the time in between: it may have blocked them. */
 #define KICKS_MAX 500
 #define KICK_NS   20000
 

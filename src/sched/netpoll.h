@@ -53,11 +53,11 @@ bool netpoll_is_whole(void);
 /* ---- whose events they are: filled by fd_events.c */
 
 extern struct netpoll_client {
-	/* Takes the goroutines that the events concern off what they waited for. pp is
-	 * the caller's P, or NULL. */
+	/* Takes the goroutines that the events concern off what they waited for. pp may
+	 * be NULL. */
 	void (*events)(struct p *pp, const struct netpoll_events *ev, struct ready_list *list);
-	/* The poller is a new one: adds all that was watched. A goroutine that waits for
-	 * what is closed goes on the list. */
+	/* The poller is new: adds all that was watched. Lists those that wait for what is
+	 * closed. */
 	void (*watch_again)(struct ready_list *list);
 	/* A look that did not wait has been made by the owner of pp. */
 	void (*polled)(struct p *pp);
@@ -91,20 +91,18 @@ static inline bool netpoll_due(void)
 /* Before the first netpoll_add, or again. 0 or -errno. In state RUNTIME. */
 int netpoll_start(void);
 
-/* Makes the poller again if the program has closed it. Goroutines that wait for what is
- * closed go on the list. 0, or -errno. In state RUNTIME, without a lock. */
+/* Makes the poller again if the program has closed it, and lists the goroutines that wait
+ * for what is closed. 0 or -errno. In state RUNTIME, without a lock. */
 int netpoll_renew(struct ready_list *list);
 
-/* Looks without waiting. Returns the first goroutine that became ready, runnable, for the
- * caller to run; the others are queued. NULL: none became ready, or another M looks. With
- * a P. */
+/* Looks without waiting, with a P. Returns the first goroutine that became ready, for the
+ * caller to run; the others are queued. NULL: none, or another M looks. */
 struct g *netpoll_look(struct m *mp);
 
 /* The same, but an M that spins leaves it to a P that looks often. */
 struct g *netpoll_look_if_wanted(struct m *mp);
 
-/* Waits for events, for at most ns (-1: no limit), or until note is woken by
- * netpoll_note_wake. True: it was woken. */
+/* Waits for events, at most ns (-1: no limit), or until netpoll_note_wake: true. */
 bool netpoll_sleep(struct note *note, int64_t ns, struct netpoll_events *ev);
 void netpoll_note_wake(struct note *note);
 /* Makes the goroutines ready that the events concern. With a P, or without. */
@@ -120,8 +118,7 @@ void netpoll_watch_note_wake(struct note *note);
 bool netpoll_unattended(int64_t now);
 /* In how many ns sysmon is to see to the poller at the latest. */
 int64_t netpoll_tick(int64_t now);
-/* For how many ns there have been events at which no M has looked: then sysmon is to make
- * a P look. -1: there are none. */
+/* For how many ns events have waited that no M has looked at; -1: there are none. */
 int64_t netpoll_pending(int64_t now);
 
 #endif

@@ -139,13 +139,12 @@ static bool take_claimed(struct p *pp, struct m *mp, bool even_if_off)
 	attn = load_relaxed(&mp->attn);
 	if (load_relaxed(attn & ATTN_GIVEN ? &mp->given : &mp->p) != pp)
 		return false;
-	/* If the CAS succeeds, the M was in user code since the look at its state. So the
-	 * world was not stopped in between, and trace_on did not change. */
+	/* If the CAS succeeds, the M was in user code since: trace_on did not change. */
 	return trace_on() ? take_and_trace(pp, mp, attn) : take_by_cas(pp, mp, attn);
 }
 
-/* The protocol is in rt.h, "Owning a P". One taker at a time: the M may cancel our claim
- * and come back to user code, where a second taker's claim would look like ours. */
+/* One taker at a time: the M may cancel our claim and come back to user code, where a
+ * second taker's claim would look like ours. */
 bool p_take(struct p *pp, bool even_if_off)
 {
 	static struct lock taking = LOCK_INIT(RANK_TAKE);
@@ -166,9 +165,8 @@ bool p_take(struct p *pp, bool even_if_off)
 	return taken;
 }
 
-/* The M runs in user code, has lost its P and does not know. The P is the M's as soon as
- * the CAS succeeds, and the M finds out in border_settle. If the M comes there first, it
- * gets in line, and the P is still the caller's. */
+/* See "Owning a P" in rt.h. If the M enters the runtime first it gets in line, and the P
+ * is still the caller's. */
 bool p_give(struct p *pp, struct m *mp)
 {
 	uint32_t attn = load_relaxed(&mp->attn);
@@ -198,8 +196,7 @@ void p_handoff(struct p *pp)
 {
 	bool work = p_has_work(pp) || globq_length() != 0;
 	int none = 0;
-	/* If no M looks for work, and no P is to spare, work that appears after this P
-	 * has become idle would wake no M. */
+	/* Else work that appears after this P has become idle would wake no M. */
 	bool spinning = !work && load_relaxed(&sched.spinning) == 0 && !p_to_spare() &&
 	                cas_seqcst(&sched.spinning, &none, 1);
 

@@ -162,8 +162,8 @@ bool wake_slow(void)
 		m_start_unlock(pp, true);
 		return true;
 	}
-	/* No P was idle after all. While we counted as spinning, an M on its way to sleep
-	 * may have missed our work, and woken nobody: the next one looks around first. */
+	/* While we counted as spinning, an M on its way to sleep may have missed our
+	 * work. */
 	store_relaxed(&sched.need_spinning, 1);
 	lock_release(&sched.lock);
 	fetch_add_seqcst(&sched.spinning, -1);

@@ -34,8 +34,7 @@ void procs_init(void)
 	world_make(n > 0 ? n : machine_procs);
 }
 
-/* A quota is no reason to leave a P idle: until it is used up all CPUs are there. One P
- * is always needed. */
+/* A quota leaves no P idle: until it is used up all CPUs are there. */
 static int unneeded(void)
 {
 	int more = sched.gomaxprocs + helped - load_relaxed(&cpus);

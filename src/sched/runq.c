@@ -125,8 +125,7 @@
 
 #define CAP GORO_RUNQ_CAP
 
-/* How many fresh goroutines of the global queue may be picked in a row while others wait
- * there. See whose_turn. */
+/* How many fresh ones may be picked in a row while others wait there. See whose_turn. */
 #define FRESH_ROW 16
 
 /* How far globq_take looks for a goroutine, since it holds sched.lock meanwhile. */
@@ -430,9 +429,7 @@ static struct gqueue *whose_turn(bool usual, bool started)
 	return next;
 }
 
-/* Takes n off the list before the caller pushes any: a pushed one may run, end and be
- * reused. Prefetches first all Gs, with nothing in between (see wake_sleepers), and then
- * their stacks. */
+/* Takes all before the caller pushes any: a pushed one may run, end and be reused. */
 static void pop_many(struct gqueue *q, struct g **gs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -443,8 +440,8 @@ static void pop_many(struct gqueue *q, struct g **gs, uint32_t n)
 		g_fetch_stack(gs[i]);
 }
 
-/* The number of Ps that share the global queue. A P that there is no CPU for counts only
- * while it is in use: else a P would take a tiny share, and be back at once. */
+/* Ps that share the global queue. One that there is no CPU for counts while it is in
+ * use. */
 static size_t sharers(void)
 {
 	int idle = load_relaxed(&sched.idle_p_n), unneeded = load_relaxed(&sched.unneeded_p);
@@ -457,9 +454,8 @@ static bool next_is_ordered(const struct gqueue *q)
 	return q->batch && q->batch->ordered && batch_turn(q) < list_turn(q);
 }
 
-/* The next of globq.usual follows some that pp has in its ring. (A distance beyond CAP
- * means that the ring has passed ring_end long ago, and the positions have wrapped.)
- * sched.lock held. */
+/* sched.lock held. The next of globq.usual follows some that pp has in its ring. (Beyond
+ * CAP: the ring has passed ring_end long ago, and the positions have wrapped.) */
 static bool ring_comes_first(const struct p *pp)
 {
 	uint32_t left = pp->fair.ring_end - load_relaxed(&pp->woken.head);
@@ -510,8 +506,7 @@ void runq_put_started_slow(struct p *pp, struct g *gp)
 	} while (!deque_push(&pp->started, gp));
 }
 
-/* As above, but gp follows the old half: the woken run in order. gp goes alone where the
- * half comes before what waits there. */
+/* gp follows the old half, or goes alone where the half comes before what waits there. */
 void runq_put_woken_slow(struct p *pp, struct g *gp)
 {
 	lock_acquire(&sched.lock);
@@ -527,8 +522,7 @@ void runq_put_woken_slow(struct p *pp, struct g *gp)
 	lock_release(&sched.lock);
 }
 
-/* The goroutines that wait there already keep their turn: a P whose ring is always full
- * would put it off for ever. */
+/* What waits there keeps its turn: a P whose ring is full would put it off for ever. */
 void runq_put_in_order_slow(struct p *pp, struct g *gp)
 {
 	lock_acquire(&sched.lock);
@@ -547,9 +541,8 @@ TOOL_UNORDERED static const char *stack_of(const struct g *gp)
 	return load_relaxed(&gp->context.sp);
 }
 
-/* How far ahead to fetch: each is a miss of the TLB as well. First the G, for its switch,
- * its next wait and its end; when that is there, its frames, and those that it will make.
- * Rejected: fetching all at once. A CPU drops prefetches that are too many. */
+/* How far ahead to fetch: first the G; when that is there, its frames, and those that it
+ * will make. (A CPU drops prefetches that are too many at once.) */
 #define NEXT_G       4
 #define NEXT_FRAMES  2
 #define FRAMES_BELOW (2 * CACHE_LINE)
@@ -588,8 +581,7 @@ void runq_prefetch(const struct p *pp)
 		__builtin_prefetch(sp + i, 1);
 }
 
-/* Running the oldest started goroutine opens another subtree beside the one that is being
- * walked, so the clock decides when, not the number of picks. */
+/* It opens another subtree beside the one that is walked: so the clock decides when. */
 static bool old_enough(int64_t *last)
 {
 	int64_t now = load_relaxed(&sched.coarse_now);
@@ -609,8 +601,7 @@ void runq_stopped(struct p *pp)
 	pp->fair.in = 1;
 }
 
-/* Whether the pair that hands over by runnext is still in its slice, and all goroutines
- * of the global queue have had theirs: see "Order of spawns". */
+/* Whether the pair that hands over by runnext is in its slice: "Order of spawns". */
 static bool slice_goes_on(const struct p *pp)
 {
 	return load_relaxed(&pp->runnext) && globq_fresh() == 0 &&
@@ -685,8 +676,8 @@ bool runq_empty(const struct p *pp)
 
 struct runq_look runq_look(const struct p *pp)
 {
-	/* acquire: the head first, which a tail read later is never below; pairs
-	 * with cas_acqrel in ring_take */
+	/* acquire: a tail read later is never below it; pairs with cas_acqrel in
+	 * ring_take */
 	uint32_t head = load_acquire(&pp->woken.head);
 	uint32_t woken = load_relaxed(&pp->woken.tail) - head;
 	uint64_t w = load_relaxed(&pp->started.word);
@@ -719,8 +710,8 @@ static struct g *steal_next(struct p *from)
 	return gp && cas_acqrel(&from->runnext, &gp, NULL) ? gp : NULL;
 }
 
-/* The first is run. The rest go to pp's queue of the same kind, which has room: a thief
- * steals only when its queues are empty, and at most half of a full one. */
+/* The first is run. pp has room for the rest: a thief's queues are empty, and it takes at
+ * most half of a full one. */
 struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
                      uint64_t stale)
 {

@@ -7,28 +7,25 @@
 #include "platform/os.h"
 #include "sched/types.h"
 
-/* Every FAIR_PERIOD_PICKS picks a P looks once where its usual order looks last: at the
- * global queue, at the oldest woken and at the oldest started goroutine. 61 as in Go:
+/* Picks between two turns against the usual order, each of a third of them. 61 as in Go:
  * prime, so that it does not beat with the program's own periods. */
 #define FAIR_PERIOD_PICKS 61
-/* A P picks the oldest started goroutine at most this often, since each such pick opens
- * another subtree of what the program spawns (docs/performance-notes.md, skynet). */
+/* Each pick of the oldest started opens another subtree (docs/performance-notes.md,
+ * skynet), so at most one in this time. */
 #define OLDEST_STARTED_NS 5000000
 
-/* Moves all goroutines of pp to the global queue. Owner of pp only, or the stopper of the
- * world; sched.lock held. */
+/* Moves all of pp's to the global queue. pp's owner, or the world's stopper; sched.lock
+ * held. */
 void runq_drain(struct p *pp);
 
-/* Owner only. The caller is about to park, and the oldest woken runs next, probably for a
- * few system calls: prefetches the stack of the one after it. */
+/* Owner only, about to park, and the oldest woken runs next, probably for a few system
+ * calls: prefetches the stack of the one after it. */
 void runq_prefetch(const struct p *pp);
 
-/* Owner only. The caller has just woken from a long wait, and so have probably those
- * behind it: prefetches what they need. */
+/* Owner only, just woken from a long wait: prefetches for those behind it. */
 void runq_fetch_next(const struct p *pp);
 
-/* Any thread. May say "not empty" of a queue that was just emptied, but never "empty" of
- * a queue that is not. */
+/* Any thread. Never says "empty" of a queue that is not, but perhaps the opposite. */
 bool runq_empty(const struct p *pp);
 size_t runq_length(const struct p *pp);
 
@@ -43,10 +40,9 @@ struct runq_look {
 };
 struct runq_look runq_look(const struct p *pp);
 
-/* Owner of pp only. Takes half of from's goroutines of one kind for pp: of the first kind
- * that is asked for and not empty. Returns one to run. started are left alone while
- * another thief has a claim to them, except if the claim is stale, which is void then (0:
- * none). */
+/* Owner of pp only. Takes half of from's goroutines of the first kind that is asked for
+ * and not empty, and returns one to run. started are left alone while another thief has a
+ * claim to them, unless the claim is stale (0: none). */
 struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, bool next,
                      uint64_t stale);
 
@@ -60,8 +56,8 @@ void globq_put_fresh(struct g *gp);	/* before the goroutines that have had a sli
 struct g *globq_take_bound(void);
 /* Takes gp out of turn. False: it is not among the first that bring their own M. */
 bool globq_take(struct g *gp);
-/* Takes one goroutine to run, and moves a fair share of the rest into pp's queue.
- * started: also goroutines that overflowed from a P's queue before they ran. */
+/* Takes one to run, and moves a fair share into pp's queue. started: also those that
+ * overflowed from a P's queue before they ran. */
 struct g *globq_get(struct p *pp, bool started);
 
 static inline size_t globq_fresh(void)
@@ -118,12 +114,11 @@ static inline uint64_t d_next(uint64_t w, uint16_t claim, uint16_t head)
 	return ((w >> 32) + 1) << 32 | (uint64_t)claim << 16 | head;
 }
 
-/* Goroutines in the deque. Exact for the owner; other threads may see a few too many or
- * too few. */
+/* Exact for the owner; other threads may see a few too many or too few. */
 static inline uint16_t deque_count(const struct deque *d)
 {
-	/* acquire: the head first, and a tail that is no older; pairs with cas_acqrel in
-	 * deque_take_oldest, deque_steal */
+	/* acquire: a tail that is no older; pairs with cas_acqrel in deque_take_oldest,
+	 * deque_steal */
 	uint16_t h = d_head(load_acquire(&d->word));
 	uint16_t n = (uint16_t)(load_acquire(&d->tail) - h);
 
@@ -133,8 +128,7 @@ static inline uint16_t deque_count(const struct deque *d)
 /* Owner only. False: full. */
 static inline bool deque_push(struct deque *d, struct g *gp)
 {
-	/* acquire: thieves have copied what we overwrite; pairs with cas_acqrel
-	 * in deque_steal */
+	/* acquire: thieves have copied what we overwrite; pairs with deque_steal */
 	uint16_t h = d_head(load_acquire(&d->word)), t = (uint16_t)d->tail;
 
 	if ((uint16_t)(t - h) == GORO_RUNQ_CAP)

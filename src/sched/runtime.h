@@ -32,12 +32,10 @@ extern struct monitor {
 /* ---- sched.c: who runs, and the switch */
 
 /* The running goroutine leaves its M, which goes on with another one. after(mp, gp) runs
- * once gp's stack is at rest, and publishes gp. Returns when gp runs again: the M that it
- * is on then. */
+ * once gp's stack is at rest, and publishes gp. Returns gp's M when it runs again. */
 struct m *sched_leave(struct m *mp, void (*after)(struct m *mp, struct g *gp), void *arg);
-/* Parks the running goroutine, whose waiter is in a queue that l guards; l is released
- * once its stack is at rest. Leaves the runtime when it runs again: true if a value
- * came. */
+/* Parks the running goroutine, whose waiter is in a queue that l guards, and releases l
+ * once its stack is at rest. Leaves the runtime then: true if a value came. */
 bool sched_await(struct m *mp, struct lock *l, enum wait_reason why);
 /* As sched_leave, for good. */
 _Noreturn void sched_exit(struct m *mp);
@@ -58,8 +56,7 @@ static inline bool spinning_begin_alone(struct m *mp)
 	mp->spinning = true;
 	return true;
 }
-/* mp has found work and stops spinning. Wakes another M if there is more work: its waker
- * woke nobody while mp was spinning. */
+/* mp has found work. Wakes another M if there is more: its waker woke nobody. */
 void spinning_end(struct m *mp);
 /* An M without a P gets one, or its goroutine gets in line for one. */
 struct m *sched_regain(struct m *mp);
@@ -73,8 +70,7 @@ bool border_gives_way(struct m *mp, uint32_t attn);
 
 struct m *foreign_attach(size_t own_bytes);	/* see m_attach_thread */
 struct m *foreign_enter_early(void);	/* rt_enter before runtime_threads */
-/* rt_enter of a caller of goro_run, which waits for its goroutine: a plain thread that
- * does nothing else is not one of those that alone.h is about. */
+/* rt_enter of goro_run's caller: a plain thread that only waits does not end alone.h. */
 struct m *foreign_enter_again(void);
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
 void foreign_ready(struct g *gp);
@@ -91,8 +87,7 @@ static inline void park_begin(struct g *gp, enum wait_reason why)
 }
 
 /* Parks the running goroutine. commit runs when its stack is at rest; only after it may
- * g_ready be called for the goroutine. Returns the M that it is on afterwards. Inline:
- * one frame, and so one cache line, less to come back to. */
+ * g_ready be called. Returns its M afterwards. Inline: one frame less to come back to. */
 static inline struct m *park(struct m *mp, void (*commit)(struct m *mp, struct g *gp), void *arg,
                              enum wait_reason why)
 {
@@ -115,14 +110,12 @@ void g_ready_quietly(struct m *mp, struct g *gp);
 void g_ready(struct m *mp, struct g *gp);
 /* As g_ready, and leaves the runtime. Returns true. */
 bool g_ready_exit(struct m *mp, struct g *gp);
-/* True: gp is runnable, and the caller queues or runs it. False: gp was a plain thread's,
- * or went to the global queue, and there is nothing left to do. */
+/* True: the caller queues or runs gp. False: there is nothing left to do for it. */
 bool g_make_runnable(struct m *mp, struct g *gp);
 
-/* Whether a P is idle and there is a CPU for it. Where there are more Ps than CPUs,
- * another thread would only take a CPU from one that works, and its thief would part
- * goroutines from those that they talk to. Ps beyond the CPUs are used when a thread
- * blocks, since its P is then taken or idle, and for what cannot wait: timers, the
+/* Whether a P is idle and there is a CPU for it. Beyond the CPUs another thread would
+ * only take one from a thread that works, and part goroutines that talk to each other.
+ * Those Ps are used when a thread blocks, and for what cannot wait: timers, the
  * poller. */
 static inline bool p_to_spare(void)
 {
@@ -130,10 +123,9 @@ static inline bool p_to_spare(void)
 }
 
 /* Whether an idle P is for the M that waits in the poller. Not while the busy Ps get
- * through their work quickly on all CPUs: they look at the poller themselves, at the
- * latest when sysmon says so. The poller's M would take the CPU of one of them, whose
- * goroutine then seems to compute for too long, and is preempted for yet another
- * thread. */
+ * through their work quickly on all CPUs, and look there themselves: it would take the
+ * CPU of one of them, whose goroutine then seems to compute, and is preempted for yet
+ * another thread. */
 static inline bool p_for_events(void)
 {
 	return p_to_spare() || (load_relaxed(&sched.idle_p_n) != 0 && !load_relaxed(&monitor.brisk));
@@ -183,19 +175,18 @@ void wake_for_queued(void);
 struct p *p_make(int id);		/* NULL: no memory */
 void p_bind(struct m *mp, struct p *pp);	/* an owned P becomes the M's */
 struct p *p_unbind(struct m *mp);		/* the M's P becomes the caller's */
-/* Owner only. A slice begins. Tells sysmon when, which else would count from its next
- * look, and let goroutines that wake meanwhile wait for longer. */
+/* Owner only. A slice begins, and sysmon, which would count from its next look, is
+ * told. */
 void p_slice_begin(struct p *pp);
 /* sched.lock held. */
 void p_idle_put(struct p *pp);
 struct p *p_idle_get(void);
-/* Takes the P from an M that is in user code or in an announced call; the caller owns it
- * then. even_if_off: also from a goroutine that has preemption switched off. */
+/* Takes the P from an M in user code or in an announced call, for the caller.
+ * even_if_off: also from a goroutine that has preemption switched off. */
 bool p_take(struct p *pp, bool even_if_off);
 bool p_take_left_behind(struct p *pp);		/* only from an M in an announced call */
-/* Gives an owned P to an M that runs on in user code without one. False: the M is no
- * longer there, and the P is still the caller's. sched.lock held, the world not to be
- * stopped. */
+/* sched.lock held, the world not to be stopped. Gives an owned P to an M that runs on in
+ * user code without one. False: it is no longer there. */
 bool p_give(struct p *pp, struct m *mp);
 /* Gives up an owned P: to an M that will run its work, or to the idle list. */
 void p_handoff(struct p *pp);
@@ -210,8 +201,7 @@ static inline bool preempt_is_off(const struct m *mp)
 
 /* ---- m.c */
 
-/* A thread of the runtime's own that never has a P. If none can be made the process ends
- * if it is needed, else false. */
+/* A thread that never has a P. False: it cannot be made; if needed, the process ends. */
 bool m_make_other(void *(*fn)(void *), bool needed);
 void m_make_spawner(void);
 void m_spawn(void);				/* the spawner is to look at need_m */
@@ -262,8 +252,7 @@ void m_signals_end(void);
 /* ---- m_end.c: threads of ours that end, and the end of the process */
 
 bool m_may_end(void);				/* whether threads may end just now */
-void m_end_begin(void);				/* the calling thread is about to end;
-						 * returns when it may */
+void m_end_begin(void);				/* this thread is about to end, and may */
 void m_ends_allow(void);			/* goro_run begins: threads may end */
 /* goro_run is about to return: no thread is ending now, and none will. */
 void m_ends_stop(void);
@@ -271,28 +260,25 @@ void m_ends_forked(void);			/* in a child made by fork */
 
 /* ---- thread_end.c: a thread that ends while it runs a goroutine */
 
-/* context_entry's personality routine. The unwinder calls it, with enums and pointers of
- * its own. */
+/* context_entry's personality routine, with types of the unwinder. */
 int thread_end_personality(int version, int actions, uint64_t kind, void *exception, void *context);
 /* The handler of pthread_cleanup_push in an M's first frame. */
 void thread_end_cleanup(void *unused);
 
 /* ---- turn.c: a goroutine gets in line for a P without leaving its thread */
 
-/* The running goroutine gets in line for a P, staying on this thread, which sleeps until
- * its turn. In state RUNTIME, with a P (which is handed on) or without. fresh: it comes
- * back from a blocking call, and has not had its slice. */
+/* The running goroutine sleeps on this thread until it is its turn to have a P. In state
+ * RUNTIME, with a P (which is handed on) or without. fresh: it comes back from a blocking
+ * call, and has not had its slice. */
 void turn_wait(struct m *mp, bool fresh);
-/* The M's goroutine is about to wait for its turn: may give the M's P to another M, which
- * the callee knows of. Otherwise the P is handed off. Filled by convoy.c. */
+/* The M's goroutine is about to wait: may give its P to an M of the callee's choice. */
 extern void (*turn_pass_on)(struct m *mp);
 
 /* ---- procs.c: the number of Ps */
 
 void procs_init(void);
 void procs_changed(void);			/* sched.lock held; gomaxprocs changed */
-/* A thread of the runtime begins (on) or ends to keep a CPU busy: meanwhile one P less is
- * woken for work. */
+/* A thread of the runtime begins or ends to keep a CPU busy: one P less is woken. */
 void procs_help(bool on);
 /* Called by sysmon. Follows a changed CPU quota, unless the program chose a number. */
 void procs_follow_machine(void);
@@ -307,8 +293,8 @@ void world_p_stopped(struct p *pp);		/* an owned P; sched.lock held */
 
 struct g *g_get(struct m *mp, int cls);		/* a dead one to reuse, or NULL */
 void g_launch(struct m *mp, struct g *gp, void *caller);
-/* Starts fn(arg) for an event, behind all that wait on this P: so calls begin in the
- * order of their events. False: no memory. Locks up to RANK_TIMER may be held. */
+/* Starts fn(arg) for an event, so calls begin in the order of their events. False: no
+ * memory. Locks up to RANK_TIMER may be held. */
 bool g_launch_call(struct m *mp, void (*fn)(void *), void *arg, void *caller);
 /* The same for a goroutine of the runtime's own, on INTERNAL_STACK_BYTES. */
 bool g_launch_internal(struct m *mp, void (*fn)(void *), void *arg);

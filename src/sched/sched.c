@@ -57,8 +57,7 @@ struct trace_hook trace_hook;
 
 /* ------------------------------------------------------------- the switch */
 
-/* While the program is alone (alone.h), a channel's lock needs no locked instruction.
- * Other locks do: threads without a P take them. */
+/* Locks that threads without a P take need a locked instruction even while alone. */
 static inline __attribute__((always_inline)) void unlock(struct lock *l)
 {
 	if (is_alone() && l->rank == RANK_CHAN)
@@ -88,8 +87,7 @@ static inline __attribute__((always_inline)) void after_run(struct m *mp, bool m
 	check_often(mp);
 }
 
-/* gp yields, and is on its P's queue shortly before its stack is at rest. The kernel may
- * have stopped its thread in between. */
+/* gp has yielded, and the kernel may have stopped its thread on the way to rest. */
 static __attribute__((noinline, cold)) void wait_for_rest(struct g *gp)
 {
 	for (int i = 0; load_acquire(&gp->mp); i++)
@@ -138,8 +136,7 @@ void sched_arrive(struct m *mp)
 	*mp->errno_at = 0;
 }
 
-/* Switches from gp to next; NULL: to the scheduler context. Returns gp's M when it runs
- * again. heeds: as in set_running. */
+/* NULL: to the scheduler context. Returns gp's M when it runs again. */
 static inline __attribute__((always_inline)) struct m *
 switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit, bool heeds)
 {
@@ -167,8 +164,7 @@ switch_from(struct m *mp, struct g *gp, struct g *next, bool inherit, bool heeds
 	return mp;
 }
 
-/* Whether there is more to heed than C++ exceptions, which the goroutine saves and
- * restores itself, in the function that switches (cxx.c). */
+/* More than C++ exceptions, which the function that switches keeps (cxx.c). */
 static inline bool heed_more(void)
 {
 	return unlikely(load_relaxed(&sched.heed) & ~HEED_CXX);
@@ -188,8 +184,7 @@ static __attribute__((noinline, cold)) bool leaves_to_loop(struct m *mp, struct 
 	return goes_to_loop();
 }
 
-/* The picked goroutine; NULL: only its own thread can run it, and the scheduler context
- * goes on with mp->pick. */
+/* NULL: only its own thread can run it; the scheduler context goes on with mp->pick. */
 static inline __attribute__((always_inline)) struct g *if_movable(struct m *mp, struct g *next)
 {
 	if (next && unlikely(next->locked_m)) {
@@ -212,10 +207,8 @@ static __attribute__((noinline)) void see_to_due(struct m *mp)
 	work_see_to_due(mp);
 }
 
-/* Picks for a goroutine that leaves. NULL: the scheduler context goes on. The M has a P.
- * The leaver may hold the lock of what it waits for until its stack is at rest, and a
- * timer's function may take that lock. So the scheduler context runs timers that are
- * due. */
+/* With a P. NULL: the scheduler context goes on, which also runs due timers: their
+ * functions may take the lock that the leaver holds until its stack is at rest. */
 static inline __attribute__((always_inline)) struct g *
 pick_for_leaver(struct m *mp, struct p *pp, bool *inherit)
 {
@@ -233,8 +226,7 @@ pick_for_leaver(struct m *mp, struct p *pp, bool *inherit)
 	return if_movable(mp, next);
 }
 
-/* A goroutine that yields has picked itself, in a fair turn or as the only one. NULL: it
- * goes on. */
+/* It was the oldest in a fair turn, or is the only one. NULL: it goes on. */
 static __attribute__((noinline)) struct g *pick_other(struct m *mp, struct g *gp)
 {
 	bool inherit;
@@ -375,8 +367,7 @@ static void after_yield_global(struct m *mp, struct g *gp)
 	wake();
 }
 
-/* The goroutine is queued before the next one is picked, so that no thief sees the queue
- * empty and goes to sleep meanwhile. */
+/* Queued before the next is picked: else a thief could see no work and go to sleep. */
 struct m *sched_yield_local(struct m *mp)
 {
 	struct g *gp = mp->curg;
@@ -407,8 +398,7 @@ struct m *sched_yield_global(struct m *mp)
 	return sched_leave(mp, after_yield_global, NULL);
 }
 
-/* One critical section for both: a P that went idle in between would not look at the
- * queue again. */
+/* In one critical section: a P that went idle in between would not look there again. */
 static void after_regain(struct m *mp, struct g *gp)
 {
 	struct p *pp;
@@ -479,8 +469,8 @@ static bool others_seem_idle(void)
 	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) - 1;
 }
 
-/* Whether the caller's is the only P in use. Then no barrier is needed: the lock orders
- * us with an M that gave its P up before, or gets one after. */
+/* Whether the caller's is the only P in use. The lock orders it with an M that gave its P
+ * up before, or gets one after: no barrier is needed. */
 static bool others_are_idle(void)
 {
 	bool idle;
@@ -510,8 +500,7 @@ void spinning_end(struct m *mp)
 		wake();
 }
 
-/* Not while all other Ps are idle, from which no work can come, nor while more Ps are
- * busy than there are CPUs. */
+/* Work comes from busy Ps only; and their threads need a CPU more than a thief. */
 static bool may_spin(struct m *mp)
 {
 	int idle = load_relaxed(&sched.idle_p_n), busy = load_relaxed(&sched.gomaxprocs) - idle;
@@ -520,8 +509,8 @@ static bool may_spin(struct m *mp)
 	                        2 * load_relaxed(&sched.spinning) < busy);
 }
 
-/* The last look of an M that has released its P. True: it has a P again, and looks again.
- * It takes no P that there is no CPU for; the next M that is about to sleep looks instead
+/* The last look of an M that has released its P. True: it has a P again. It takes no P
+ * that there is no CPU for; then the next M looks that is about to sleep
  * (need_spinning). */
 static bool look_again(struct m *mp)
 {
@@ -543,9 +532,9 @@ static bool look_again(struct m *mp)
 	return true;
 }
 
-/* sched.lock held. Whether an M that has just made its P idle is to look at the queues
- * once more. One that was not spinning need not while no P is in use or an M spins:
- * nobody can have queued work without waking an M. */
+/* sched.lock held. Whether an M that has made its P idle looks once more. One that was
+ * not spinning need not while no P is in use or an M spins, which work would have
+ * woken. */
 static bool needs_last_look(const struct m *mp)
 {
 	/* seqcst: after idle_p_n++; pairs with the fence in spinning_end, between
@@ -554,8 +543,7 @@ static bool needs_last_look(const struct m *mp)
 	       (p_to_spare() && !all_idle() && load_seqcst(&sched.spinning) == 0);
 }
 
-/* Gives the P up and sleeps, unless work turns up. True: the M has a P. False: the thread
- * is to end. */
+/* Gives the P up and sleeps, unless work turns up. False: the thread is to end. */
 static bool release_and_sleep(struct m *mp)
 {
 	bool looks;

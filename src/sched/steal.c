@@ -72,10 +72,10 @@ static void watch_anew(struct p_steal *seen, uint32_t head, int64_t now)
 	store_relaxed(&seen->woken.at, now);
 }
 
-/* Whether the last of count woken goroutines will wait for longer than STEAL_AFTER_NS, at
- * the rate at which the woken left during this watch. A watch takes about STEAL_AFTER_NS
- * and is judged at its end: a P whose thread the kernel stopped for a moment would seem
- * slow in between. head is the position of the oldest. */
+/* Whether the last of count woken will wait for longer than STEAL_AFTER_NS, at the rate
+ * at which they left during this watch. A watch is judged at its end: a P whose thread
+ * the kernel stopped for a moment would seem slow in between. head: the oldest's
+ * position. */
 static bool is_slow(struct p *from, uint32_t head, uint32_t count, int64_t now)
 {
 	struct p_steal *seen = &from->steal;
@@ -94,8 +94,7 @@ static bool is_slow(struct p *from, uint32_t head, uint32_t count, int64_t now)
 
 /* ------------------------------------------------------------------ a look */
 
-/* A pair that hands over by runnext shows the same goroutine at every second look, so the
- * number of switches is part of what was seen. */
+/* Of a pair that hands over, the same one is seen at every second look. */
 static uint64_t next_and_switches(const struct runq_look *look)
 {
 	return (uint64_t)(uintptr_t)look->next ^ look->switches << 48;

@@ -11,8 +11,8 @@ struct g;
 struct m;
 struct p;
 
-/* A thief takes what would wait for longer than this: a quarter of what it costs to wake
- * a thread. With 30 us fib on two Ps takes a third longer. */
+/* A quarter of what it costs to wake a thread. With 30 us fib on two Ps takes 1.3
+ * times. */
 #define STEAL_AFTER_NS 10000
 
 /* What a thief saw in a P, and when it first saw that. */
@@ -33,9 +33,8 @@ struct p_steal {
 /* Stealing on trial: see steal_trial.c. */
 struct p_trial {
 	/* Thieves' notes in the P that they watch. Any thief writes; relaxed. */
-	uint64_t looks;			/* in this watch: all looks in the upper half,
-					 * looks that saw a goroutine waiting in the
-					 * lower */
+	uint64_t looks;			/* in this watch: all in the upper half, those
+					 * that saw one waiting in the lower */
 	uint64_t watched_switches;	/* the P's switches when the watch began */
 	uint64_t before;		/* the P's switches a millisecond in the last
 					 * watch */
@@ -57,13 +56,12 @@ void trial_begin(struct p *pp, struct p *from, int64_t now);
 /* Owner of pp only. pp looks for work, which ends its trial, if there is one. */
 void trial_look(struct p *pp, int64_t now);
 
-/* A goroutine to run; others may come with it into the queues of the M's P. NULL: nothing
- * is worth taking, or the global queue or a stop of the world comes first. The M has a P
- * and is spinning. woken: another M has just woken it. */
+/* A goroutine to run; others may come into the queues of the M's P, with which it spins.
+ * NULL: nothing is worth taking, or the global queue or a stop of the world comes first.
+ * woken: another M has just woken it. */
 struct g *steal_work(struct m *mp, bool woken);
 
-/* Takes any goroutine from the P of the thread that woke this one, if the kernel has put
- * this thread on the same CPU, in the waker's place. */
+/* Takes any goroutine of the waker's P, if this thread is on the waker's CPU. */
 struct g *steal_in_place(struct m *mp);
 
 /* Owner of pp only. One look at from: takes for pp what is worth taking. */

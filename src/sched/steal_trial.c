@@ -21,13 +21,12 @@
 #include "base/debug.h"
 #include "sched/types.h"
 
-/* How long a P is watched before the first trial; results of trials change that within
- * MIN and MAX. */
+/* The first watch of a P; results of trials change it within MIN and MAX. */
 #define WATCH_NS     1000000
 #define WATCH_MIN_NS 125000
 #define WATCH_MAX_NS 64000000
-/* The looks that a watch needs; one that is shorter than WATCH_NS needs one look for each
- * LOOK_EACH_NS. A thief that dozes looks twice as often as that. */
+/* Looks that a watch needs, or one for each LOOK_EACH_NS of a short one. A thief that
+ * dozes looks twice as often as that. */
 #define LOOKS_NEEDED 8
 #define LOOK_EACH_NS 100000
 /* A trial is over when the thief looks for work again; a shorter one has failed. */

@@ -44,15 +44,14 @@ void timers_tell(struct m *mp)
 
 	mp->owes_poke = false;
 	check(!lock_is_held(&sched.lock));	/* m_poke_keeper takes it */
-	/* seqcst: after the heap's min_when; pairs with keeper_limit and sysmon's sleep,
-	 * which store when they will look and then read the earliest timer. */
+	/* seqcst: after min_when; pairs with keeper_limit and sysmon's tick_sleep */
 	if (when < load_seqcst(&sched.keeper_until) && when < load_seqcst(&sched.sysmon_until))
 		m_poke_keeper();
 }
 
-/* A timer has become the earliest of its P. An M in its scheduler context tells later: it
- * looks at the timers itself or goes to sleep, where it becomes the keeper or pokes it;
- * or it finds a goroutine, and tells before it runs that. */
+/* An earliest timer of a P. In its scheduler context an M looks at the timers itself,
+ * or goes to sleep and becomes or pokes the keeper; or it tells before it runs a
+ * goroutine. */
 static void tell_soon(struct m *mp)
 {
 	if (mp->p && !mp->curg)
@@ -96,9 +95,8 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
-/* Sleepers go to the end of the queue. The prefetches come without anything in between,
- * so that they wait for their address translations together. The stacks are prefetched by
- * the sleepers before them, when these run (runq_fetch_next). */
+/* The prefetches come without anything in between, to wait for their translations
+ * together. The sleepers prefetch the stacks, one after the other (runq_fetch_next). */
 static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
 {
 	bool queued = false;

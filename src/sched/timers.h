@@ -9,28 +9,26 @@
 struct m;
 struct p;
 
-/* Timers are dense if there are MANY, and DENSE of them are due within SLACK of the
- * first. Then the first is late by SLACK at most. */
+/* Dense: MANY timers, DENSE of them due within SLACK of the first, which may be so
+ * late. */
 #define TIMERS_MANY    64
 #define TIMERS_DENSE   8
 #define TIMER_SLACK_NS 170000
 
 /* Starts t, which waits nowhere, at when; a time that is past fires soon. */
 void timer_start(struct m *mp, struct timer *t, int64_t when);
-/* Stops t and starts it at when, if it waits on mp's P. False: it does not wait there,
- * and nothing has changed. */
+/* Starts t anew at when, if it waits on mp's P. False: nothing has changed. */
 bool timer_change(struct m *mp, struct timer *t, int64_t when);
 
-/* How much longer than until next, the earliest time of all, a thread may sleep that is
- * to fire it. */
+/* How much longer a thread may sleep than until next, the earliest time of all. */
 int64_t timers_slack(int64_t next);
 /* The earliest time at which any P has a timer. */
 int64_t timers_earliest(void);
 /* The same, without the Ps whose earliest time is not later than after. */
 int64_t timers_earliest_after(int64_t after);
 bool timers_are_due(const struct p *pp);
-/* Fires what is due on pp; any M with a P may do so. now 0: reads the clock if pp has
- * timers. True if anything fired. */
+/* Fires what is due on pp; any M with a P may. now 0: reads the clock. True if any
+ * fired. */
 bool timers_run(struct m *mp, struct p *pp, int64_t now);
 /* Wakes the keeper or the monitor, if both sleep beyond the earliest timer. */
 void timers_tell(struct m *mp);

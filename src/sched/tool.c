@@ -51,8 +51,8 @@ static void show(struct g *gp, void *arg)
 	__lsan_register_root_region(lo, (size_t)(end - lo));
 }
 
-/* Forgets the lock that each M last released after a switch: perhaps it is that of a
- * channel to which nothing else refers. */
+/* Each M's last lock after a switch may be that of a channel that nothing else refers
+ * to. */
 static void forget_traces(void)
 {
 	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link)

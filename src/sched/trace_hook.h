@@ -65,8 +65,7 @@ struct trace_hook {
 	/* With sched.lock: see trace_p_given. */
 	struct trace_undo (*p_given)(struct m *of, struct p *pp);
 	void (*p_given_undo)(struct m *of, struct p *pp, const struct trace_undo *undo);
-	/* Any state. Stores the calls of a goroutine whose thread sleeps in the kernel,
-	 * at most TRACE_CALLS_MAX, and returns how many. */
+	/* Any state. Stores the calls of a goroutine asleep in the kernel; how many. */
 	size_t (*asleep_in)(struct m *of, uintptr_t *pcs);
 	/* Any state; takes sched.lock. */
 	void (*thread_end)(struct m *mp);

@@ -98,8 +98,8 @@ const char *wait_reason_text(enum wait_reason reason);
 enum p_status {
 	P_IDLE,			/* on sched.idle_p; sched.lock owns it */
 	P_RUNNING,		/* owned by an M: pp->mp */
-	P_SYSCALL,		/* left behind by an M in an announced call; the thread
-				 * whose CAS changes this owns the P; see syscall.c */
+	P_SYSCALL,		/* left behind in an announced call; owned by the
+				 * thread whose CAS changes this: syscall.c */
 	P_STOPPED,		/* the world is stopped; owned by the stopper */
 	P_DEAD,			/* beyond GOMAXPROCS now; its queues are empty */
 };
@@ -118,8 +118,7 @@ enum m_state {
 /* Where the signal handler stops a thread without a P. See convoy.c. */
 enum stop_where {
 	STOP_ANYWHERE,
-	STOP_FREE,		/* only where it does not hold the lock that it slept
-				 * on */
+	STOP_FREE,		/* where it does not hold the lock that it slept on */
 	STOP_WAITING,		/* only while it still sleeps on that lock */
 };
 
@@ -149,8 +148,7 @@ struct try_frame;
 struct panic;
 struct local_slot;
 
-/* A goroutine in a queue of waiters. Part of the G, so that waiting allocates
- * nothing. Only elem points to the goroutine's stack. */
+/* A goroutine in a queue of waiters. Only elem points to the goroutine's stack. */
 struct waiter {
 	struct g *gp;
 	struct waiter *next, *prev;
@@ -181,9 +179,8 @@ struct sleeper {
 	int64_t since;			/* for the mutex profile; 0: no profile */
 };
 
-/* A goroutine that waits for a descriptor, or for a call that another thread makes for
- * it: see fd_wait.c. While it is in a queue the descriptor's lock guards it; the thread
- * that takes it off writes the result. */
+/* A goroutine that waits for a descriptor, or for its call to be made: see fd_wait.c. The
+ * descriptor's lock guards it while it is queued; who takes it off writes the result. */
 struct io_wait {
 	struct io_link {		/* in the descriptor's queue of that way */
 		struct io_link *next, *prev;	/* NULL: in no queue */
@@ -196,8 +193,7 @@ struct io_wait {
 	struct fd *fd;
 };
 
-/* What the execution trace knows of a goroutine, of a thread and of a P: see
- * trace_event.c. The owner of the G, the M or the P owns it. */
+/* What the execution trace knows; owned with the G, the M or the P. See trace_event.c. */
 struct g_trace {
 	uint32_t gen;		/* the generation that knows the goroutine */
 	uint32_t seq;		/* its last sequence number in that generation */
@@ -229,17 +225,17 @@ struct p_trace {
  * first, in three cache lines.
  */
 struct g {
-	/* The owner by status writes; dumps, traces and sysmon read status, mp and
+	/* The owner by status writes; dumps, traces and sysmon read status, mp,
 	 * locked_m. */
 	struct context context;	/* valid while it does not execute */
 	int saved_errno;
 	uint16_t status;	/* enum g_status */
 	bool timed;		/* runnable, and wait_since is a stamp of latency.c */
 	struct g *link;		/* the next one in the list that owns it */
-	struct m *mp;		/* the M whose thread is on its stack: executing it, or
-				 * stopped there; NULL once it is at rest */
-	struct m *locked_m;	/* the only M that may run it: goro_lock_os_thread, or it
-				 * was stopped where it stood, see preempt.c */
+	struct m *mp;		/* the M whose thread is on its stack; NULL once it is at
+				 * rest */
+	struct m *locked_m;	/* the only M that may run it: locked, or stopped where it
+				 * stood (preempt.c) */
 
 	/* Written by its maker, constant while it lives. */
 	uint64_t id;
@@ -250,8 +246,7 @@ struct g {
 	struct stack stack;	/* the stack that it lies on top of */
 	uint8_t stack_class;	/* set when the stack is taken */
 
-	/* The goroutine writes. Dumps read these while the world is stopped, sysmon reads
-	 * preempt_off at any time. */
+	/* The goroutine writes, dumps and sysmon (preempt_off) read. */
 	bool is_main;		/* runs a main of goro_run */
 	bool goexiting;
 	bool untidy;		/* has a name, locals, ...: more to do at its end */
@@ -262,9 +257,9 @@ struct g {
 	/* Under sched.lock. */
 	uint64_t queue_seq;	/* its turn in the global queue */
 
-	/* Waiting. What a goroutine that parks writes and its waker reads lies in one
-	 * cache line. The goroutine writes, then the waker that took it from its queue
-	 * does; the lock of what it waits for guards the waiters in between. */
+	/* What a goroutine that parks writes and its waker reads lies in one cache line.
+	 * The goroutine writes, then its waker; in between the lock of what it waits for
+	 * guards it. */
 	uint8_t wait_reason;	/* enum wait_reason */
 	bool is_foreign;	/* constant: stands for a plain thread, see foreign.c */
 	bool is_internal;	/* constant: the runtime's own, not the program's */
@@ -294,15 +289,15 @@ _Static_assert(offsetof(struct g, wait_reason) % CACHE_LINE == 0, "g: waiting is
 
 /* ------------------------------------------------------------------- thread */
 
-/* What sysmon and the handler of the preemption signal know of an M: see retake.c and
- * convoy.c. sysmon's own, but for two. */
+/* What sysmon and the handler know of an M (retake.c, convoy.c). sysmon's, but for
+ * two. */
 struct m_watch {
 	uint32_t signalled;	/* a preemption signal is on its way; atomic */
 	uint32_t put_off;	/* signals put off in this slice; atomic */
 	int64_t signalled_at;	/* when sysmon sent the signal */
 	uint32_t steady;	/* slices used up since the thread was last seen asleep */
-	int64_t cpu_seen;	/* its CPU clock at sysmon's last look; -1: no look in
-				 * this slice */
+	int64_t cpu_seen;	/* its CPU clock at sysmon's last look; -1: none in this
+				 * slice */
 	uintptr_t lock;		/* the lock that it slept on at the last look; 0: none */
 };
 
@@ -312,8 +307,7 @@ struct m_woken {
 	struct p *by;		/* the waker's P, or NULL */
 };
 
-/* A request for the stack of a goroutine that is on the M: see backtrace.c. The thread
- * that asks writes of before wanted. */
+/* A request for the stack of its goroutine: backtrace.c. of is written before wanted. */
 struct m_backtrace {
 	struct backtrace *wanted;	/* a request; NULL: none to answer; atomic */
 	const struct g *of;
@@ -328,13 +322,12 @@ struct after_switch {
 };
 
 struct m {
-	/* Atomic, see "Owning a P" in rt.h: the owner M writes state and reads attn at
-	 * every entry and exit; a taker of its P writes attn and reads state. */
+	/* Atomic, see "Owning a P" in rt.h: the owner writes state and reads attn. */
 	_Alignas(CACHE_LINE) uint32_t state;	/* enum m_state */
 	uint32_t attn;		/* ATTN_ bits */
 
-	/* Owner M writes; takers of its P, sysmon and dumps read curg, p, is_foreign and
-	 * locked_g. The M that wakes it sets spinning, before it hands over a P. */
+	/* Owner M writes; others read curg, p, is_foreign and locked_g. A waker sets
+	 * spinning before it hands over a P. */
 	struct g *curg;
 	struct p *p;		/* the P it owns, or NULL */
 	struct context sched_context;	/* its scheduler loop, at rest */
@@ -362,8 +355,8 @@ struct m {
 	/* The waker writes, before it hands over a P; then the M's. */
 	struct m_woken woken;
 
-	/* Owner M writes (release), others read: the registers in the signal handler,
-	 * while it is stopped there. See preempt.c. */
+	/* Owner M writes (release), others read: the registers while it is stopped in the
+	 * handler. */
 	const void *stopped_at;	/* ucontext_t */
 
 	/* sysmon writes, the owner M reads. */
@@ -380,8 +373,7 @@ struct m {
 	/* Under sched.lock. */
 	struct {
 		struct m *link;		/* the next idle M; in m.c, the next free one */
-		struct m **at;		/* what points to it in the list of idle Ms; NULL:
-					 * not there */
+		struct m **at;		/* what points to it there; NULL: not there */
 	} idle;
 
 	/* Constant once it is in sched.all_m, which is read without a lock. */
@@ -395,8 +387,7 @@ struct m {
 		char *lo, *hi;
 	} thread_stack;
 	struct g *foreign_g;	/* of a plain thread */
-	void *made_at;		/* return address of the call that made the thread, or
-				 * made it an M */
+	void *made_at;		/* the call that made the thread, or made it an M */
 	struct {
 		void *at;
 		size_t bytes;
@@ -405,8 +396,7 @@ struct m {
 
 /* ---------------------------------------------------------------- processor */
 
-/* A ring whose owner pushes and pops at the new end while thieves take from
- * the old end. Invariants and argument: runq.c. */
+/* The owner pushes and pops at the new end, thieves take from the old: runq.c. */
 struct deque {
 	_Alignas(CACHE_LINE) uint64_t word;	/* tag:32 claim:16 head:16 */
 	uint32_t tail;				/* 16 bits of it; the owner's */
@@ -433,8 +423,7 @@ struct p_counts {
 	uint64_t io_returns;	/* goroutines that went on after such a wait */
 };
 
-/* Times from ready to running, sampled. See latency.c. The P's owner writes; count is
- * read by others. */
+/* Times from ready to running: latency.c. The P's owner writes, others read count. */
 #define LATENCY_BUCKETS 162
 struct latency {
 	uint32_t weight_log2;	/* a sample counts for 2^this of Go's samples */
@@ -451,8 +440,7 @@ struct p_fair {
 	uint8_t rest;		/* the next in, while woken goes first; 0: it does not */
 	uint32_t turn;		/* turns so far: % 3 says which queue is next */
 	int64_t oldest_at;	/* when the oldest of started was last picked */
-	int64_t global_at;	/* when the global queue's oldest started one was last
-				 * picked here */
+	int64_t global_at;	/* the same, of the global queue */
 	uint32_t ring_end;	/* where woken.head lets an ordered batch in */
 };
 
@@ -555,8 +543,8 @@ struct plain_threads {
 	uint64_t io_parks, io_returns;	/* as in p_counts */
 };
 
-/* An idle thread beyond those in use. Needed: all Ps are with threads that sleep in the
- * kernel; if no thread can be made the program stands still, and ends. */
+/* An idle thread beyond those in use. NEEDED: all Ps are with threads that sleep in the
+ * kernel; if none can be made the program ends. */
 enum spare { SPARE_NONE, SPARE_WANTED, SPARE_NEEDED };
 
 struct sched {
@@ -566,8 +554,7 @@ struct sched {
 	struct m *idle_m;
 	int idle_m_n;
 	int idle_m_locked;	/* Ms that sleep until their locked G is ready */
-	int runtime_threads;	/* threads made so far that never have a P: sysmon, the
-				 * spawner */
+	int runtime_threads;	/* made so far that never have a P */
 	struct m *keeper;	/* the idle M that sleeps until the next timer */
 	bool keeper_polls;	/* the keeper waits in the poller */
 	struct p *idle_p;
@@ -588,12 +575,11 @@ struct sched {
 	union {
 		uint32_t heed;	/* not 0: each switch goes the slow way */
 		struct {
-			uint8_t stopping;	/* the world is to stop: Ms give their Ps
-						 * up; written under lock */
-			uint8_t tracing;	/* events are recorded; written under lock
-						 * while the world is stopped */
+			uint8_t stopping;	/* Ms give their Ps up; under lock */
+			uint8_t tracing;	/* events are recorded; written in a
+						 * stopped world */
 			uint8_t poll_due;	/* the next M to pick looks at the poller
-						 * before it runs anything */
+						 * first */
 			uint8_t program;	/* PROGRAM_ bits; constant */
 		};
 	};
@@ -608,8 +594,7 @@ struct sched {
 	struct plain_threads plain;
 	_Alignas(CACHE_LINE) uint64_t id_next;	/* the last id given out */
 
-	/* Written while the world is stopped. Each switch reads this line, so nothing
-	 * that changes more often lies there. */
+	/* Written while the world is stopped. Each switch reads this line. */
 	_Alignas(CACHE_LINE) int gomaxprocs;
 	bool alone;		/* one P, and no plain threads: alone.h */
 	struct p **all_p;	/* all Ps ever made; the first gomaxprocs are in use */
@@ -619,8 +604,7 @@ struct sched {
 #define PROGRAM_CXX  1		/* goroutines may have C++ exceptions: see cxx.c */
 #define PROGRAM_ASAN 2		/* the program has ASan, the library not: tool.c */
 
-/* heed, where only PROGRAM_CXX is set: program is the last byte, in little-endian order.
- * */
+/* heed with PROGRAM_CXX alone: the last byte, in little-endian order. */
 #define HEED_CXX ((uint32_t)PROGRAM_CXX << 24)
 _Static_assert(offsetof(struct sched, program) == offsetof(struct sched, heed) + 3,
                "sched: HEED_CXX is one byte");
@@ -631,8 +615,7 @@ extern struct sched sched		/* hidden: an instruction less to find it */
 /* The P of an index below gomaxprocs or all_p_n, as loaded with acquire. */
 static inline struct p *p_at(int i)
 {
-	/* acquire: the array may be a newer one than the number; pairs with
-	 * store_release in make_ps */
+	/* acquire: the array may be newer than the number; pairs with make_ps */
 	return load_acquire(&sched.all_p)[i];
 }
 

@@ -28,28 +28,27 @@
 struct work_source {
 	/* Whether something on pp cannot wait for empty queues. Any thread. */
 	bool (*due)(const struct p *pp);
-	/* Whether something on pp is late, so that sysmon preempts the goroutine that
-	 * runs there. Any thread. */
+	/* Whether something on pp is so late that sysmon preempts its goroutine. Any
+	 * thread. */
 	bool (*late)(const struct p *pp);
 
 	/* From here on: by the owner of mp->p, in state RUNTIME, without locks. */
 
 	/* Does what is due. */
 	void (*see_to_due)(struct m *mp);
-	/* The P's queues are empty, and the M has not looked at the poller: a goroutine
-	 * that may run. Others may have come to the P's queues with it. */
+	/* The P's queues are empty: a goroutine to run; others may come with it. */
 	struct g *(*take)(struct m *mp);
-	/* The poller had nothing either: puts all goroutines that wait for the source
-	 * into the P's queues. */
+	/* The poller had nothing either: queues all goroutines that wait for the
+	 * source. */
 	void (*flush)(struct m *mp);
-	/* The M is about to block with its P left behind: does what cannot wait until
-	 * sysmon gives the P to another M. */
+	/* The M is about to block with its P left behind: does what cannot wait for
+	 * sysmon. */
 	void (*before_call)(struct m *mp);
 	/* World stopped, from goes out of use: moves all to `to`, or makes it ready. */
 	void (*drain)(struct m *mp, struct p *from, struct p *to);
 
-	/* sysmon's look at all Ps, whatever their bits. ns until the next one;
-	 * TIMER_NEVER: the source needs none. */
+	/* sysmon's look at all Ps, whatever their bits. ns until the next; TIMER_NEVER:
+	 * none. */
 	int64_t (*watch)(int64_t now);
 
 	/* Set by work_register. */
@@ -79,8 +78,7 @@ static inline bool work_deferred(const struct p *pp)
 	return unlikely(load_relaxed(&pp->deferred) != 0);
 }
 
-/* Any thread. Whether the P has something to do. As runq_empty it may say so of a P that
- * has just done all, but never denies it of one that has work. */
+/* Any thread. Never denies that a P has work, but may say so when it is just done. */
 static inline bool p_has_work(const struct p *pp)
 {
 	return !runq_empty(pp) || work_deferred(pp);

@@ -75,8 +75,7 @@ void world_stop_here(struct m *mp)
 	lock_release(&sched.lock);
 }
 
-/* One stop at a time. A goroutine that waits for another stop yields, and so stops with
- * the rest. */
+/* One that waits for another stop yields, and so stops with the rest. */
 static struct m *world_lock(struct m *mp)
 {
 	if (mp->is_foreign) {
@@ -88,8 +87,8 @@ static struct m *world_lock(struct m *mp)
 	return mp;
 }
 
-/* Stops in a row would leave goroutines no time to run: waking a thread takes longer than
- * stopping it again. */
+/* Waking a thread takes longer than stopping it: stops in a row would leave no time to
+ * run. */
 static void let_it_run(void)
 {
 	int64_t ran = os_now() - world.started_at;
@@ -116,8 +115,7 @@ static void stop_idle(void)
 	}
 }
 
-/* Not the stopper: when the world goes on, it would give way to every goroutine that
- * computes, for a slice of each. */
+/* Not the stopper, which would then give way to each goroutine that computes. */
 static void ask_to_yield(const struct m *stopper)
 {
 	for (int i = 0; i < sched.gomaxprocs; i++) {
@@ -210,8 +208,7 @@ void world_make(int procs)
 	lock_release(&sched.lock);
 }
 
-/* sched.lock held. A P goes out of use: its goroutines go to the global queue. Its
- * counters stay, as part of the totals, and its dead goroutines, for its return. */
+/* sched.lock held. Its counters stay, as part of the totals, and its dead goroutines. */
 static void retire(struct p *pp)
 {
 	check(load_relaxed(&pp->status) == P_STOPPED);
@@ -220,8 +217,8 @@ static void retire(struct p *pp)
 	store_relaxed(&pp->status, P_DEAD);
 }
 
-/* sched.lock held, world stopped. Puts the Ps with work into *busy and the others among
- * the idle, except own. */
+/* sched.lock held, world stopped. Ps with work go to *busy, others but own become
+ * idle. */
 static void sort_ps(struct p *own, struct p **busy)
 {
 	for (int i = sched.gomaxprocs - 1; i >= 0; i--) {

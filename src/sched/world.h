@@ -6,8 +6,7 @@
 
 struct m;
 
-/* Stops every P; the caller owns them all. In state RUNTIME; may park first, so
- * the M may change. */
+/* The caller owns every P then. In state RUNTIME; may park first, so the M may change. */
 struct m *world_stop(struct m *mp);
 /* The same; traces show why, which is in Go's words. */
 struct m *world_stop_for(struct m *mp, const char *why);

@@ -12,8 +12,7 @@
 	.p2align 4
 context_entry:
 	.cfi_startproc
-	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc, in 4
-							 * bytes */
+	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc */
 	.cfi_undefined x30
 	hint	#34		/* bti c */
 	bl	g_start

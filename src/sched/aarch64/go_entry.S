@@ -4,9 +4,8 @@
  */
 	.text
 
-/* The arguments are those of any function, in registers; the struct goro_call is the
- * static chain, in x18. Calls go_called with the same arguments, with that as the seventh
- * and with our return address as the eighth. */
+/* The arguments are in registers, the struct goro_call is the static chain, in x18. Calls
+ * go_called with them, that as the seventh and our return address as the eighth. */
 	.globl	go_entry
 	.hidden	go_entry
 	.type	go_entry, @function

@@ -4,16 +4,15 @@
  */
 	.text
 
-/* void context_entry(void); the argument for g_start comes in %rax. sched_exit finds the
- * stack as if it had been called from here. */
+/* void context_entry(void); its argument is in %rax. sched_exit is as if called from
+ * here. */
 	.globl	context_entry
 	.hidden	context_entry
 	.type	context_entry, @function
 	.p2align 4
 context_entry:
 	.cfi_startproc
-	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc, in 4
-							 * bytes */
+	.cfi_personality 0x1b, thread_end_personality	/* relative to the pc */
 	.cfi_undefined %rip
 	movq	%rax, %rdi
 	call	g_start
