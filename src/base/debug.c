@@ -22,8 +22,8 @@ static void set(const char *name, size_t len, int value)
 #undef X
 }
 
-/* Valgrind takes what the kernel writes for a ring or a userfaultfd for undefined, and
- * warns of calls that it does not know. */
+/* Valgrind takes what the kernel writes there for undefined, or does not know the
+ * call. */
 static void suit_valgrind(void)
 {
 	debug.nouring = debug.nouserfault = debug.nopwait2 = 1;

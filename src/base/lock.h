@@ -91,7 +91,7 @@ static inline void lock_acquire(struct lock *l)
 		lock_slow(l);
 }
 
-/* Result: 0, or the word if threads may sleep: the caller calls lock_wake with it
+/* Returns 0, or the word if threads may sleep, with which lock_wake is to be called
  * soon. */
 static inline uint32_t lock_release_quietly(struct lock *l)
 {

@@ -14,8 +14,7 @@
 
 #define CHUNK_BYTES (256 << 10)
 
-/* Mappings that are remembered: enough for a thousand Ms, or for the stacks of a hundred
- * million goroutines. */
+/* Mappings that are remembered: enough for the stacks of a hundred million goroutines. */
 #define MAPPED_MAX 1024
 
 static struct {

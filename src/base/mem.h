@@ -6,8 +6,7 @@
 
 #include <stddef.h>
 
-/* n zeroed bytes on cache lines of their own, for good; NULL: no memory. Any thread, any
- * state: takes no libc lock. */
+/* n zeroed bytes on cache lines of their own, for good; NULL: no memory. Any state. */
 void *mem_alloc(size_t n);
 
 /* Calls fn for all memory that was taken from the system for it. */

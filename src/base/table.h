@@ -32,8 +32,7 @@ struct table {
 
 /* The entry of key; NULL: there is none. Needs no lock while others add entries. */
 struct table_entry *table_find(const struct table *t, const void *key, size_t n);
-/* The same, and adds it if need be; NULL: there is no room. The owner lets one thread at
- * a time do this. */
+/* The same, and adds it; NULL: there is no room. One thread at a time does this. */
 struct table_entry *table_put(struct table *t, const void *key, size_t n);
 /* Makes the buckets, which table_put does otherwise. False: no memory. */
 bool table_init(struct table *t);

@@ -17,12 +17,11 @@ _Noreturn void fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), 
 /* The same for a deadlock, where the caller is not at fault. */
 _Noreturn void fatal_nobody(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* Returns in the first thread that ends the process. Any other thread waits here for the
- * end. */
+/* Returns in the first thread that ends the process. Any other waits here for the end. */
 void fatal_first_only(void);
 
-/* Whose stack is shown first: the runtime's own; that of the running goroutine, before
- * all others or, after a panic, alone; or none. */
+/* Whose stack is shown first: the runtime's own, the goroutine's (after a panic: alone),
+ * none. */
 enum culprit { CULPRIT_RUNTIME, CULPRIT_GOROUTINE, CULPRIT_PANIC, CULPRIT_NOBODY };
 
 /* Prints stacks to stderr, as GORO_TRACEBACK says. The culprit's begins with the call
@@ -30,8 +29,8 @@ enum culprit { CULPRIT_RUNTIME, CULPRIT_GOROUTINE, CULPRIT_PANIC, CULPRIT_NOBODY
  * nothing. Filled by dump.c; NULL until it is loaded. */
 extern void (*fatal_dump)(enum culprit, uintptr_t pc);
 
-/* The calling thread brings back stacks that other threads wait for. If it ends the
- * process it must not touch them, so it prints its message alone. */
+/* The caller brings back stacks that others wait for, and must print its message
+ * alone. */
 void fatal_alone(void);
 bool fatal_is_alone(void);
 

@@ -22,8 +22,7 @@ static void set_name(struct g *gp, const char *name)
 	store_relaxed(&gp->untidy, true);
 }
 
-/* The private copy of data lies between the G and the first frame. The stack is of the
- * class that holds the copy besides the usual size. */
+/* The copy of data lies between the G and the first frame, beyond the usual size. */
 static int start_attr(const struct goro_attr *attr, void (*fn)(void *), void *arg,
                       const void *data, size_t n, void *caller)
 {

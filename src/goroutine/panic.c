@@ -119,8 +119,7 @@ static void drop_last_message(struct g *gp)
 	gp->last_try_message = NULL;
 }
 
-/* A C++ exception passes goro_try: the try ends, and its defers run. gp->tries is NULL if
- * a goexit on its way to pthread_exit has ended the try. */
+/* The try ends. gp->tries is NULL if a goexit on its way to pthread_exit has ended it. */
 CXX_ROUTINE(try_passed)
 {
 	struct g *gp = rt_g();

@@ -23,8 +23,7 @@ void panic_run_defers(struct g *gp, struct defer *until);
 /* Calls the calling goroutine's latest deferred fn now, if there is one. In user code. */
 void panic_run_deferred(void (*fn)(void *arg));
 
-/* Panics because the program misuses the runtime, in Go's words. In state RUNTIME,
- * without locks; leaves the runtime first. */
+/* Panics for misuse. In state RUNTIME, without locks; leaves the runtime first. */
 _Noreturn void panic_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 
 /* Prints gp's panics as Go does: "panic: a\n\tpanic: b". */

@@ -9,12 +9,11 @@
 #include "sched/runtime.h"
 #include "stack/stack.h"
 
-/* A program that ends within this time has none of the runtime's threads that watch and
- * make others. */
+/* A program that ends within this time does without sysmon and the spawner. */
 #define RUN_SHORT_NS 200000
 
-/* Lies in the frame of goro_run. run_main's last access is the unlock: goro_run may
- * return at that moment. */
+/* In goro_run's frame: run_main's last access is the unlock, after which it may be
+ * gone. */
 struct run {
 	struct lock lock;
 	int (*fn)(int, char **);

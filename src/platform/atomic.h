@@ -29,8 +29,8 @@
 #define fetch_or_acqrel(p, v)   __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
 #define fetch_and_acqrel(p, v)  __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 
-/* Compare and swap: true if *p was *old and is now new; else *old is the value found. A
- * failure is relaxed, except in cas_acqrel (acquire) and cas_seqcst. */
+/* True: *p was *old and is now new; else *old is what was found. A failure is relaxed,
+ * except in cas_acqrel (acquire) and cas_seqcst. */
 #define cas_relaxed(p, old, new) \
 	__atomic_compare_exchange_n((p), (old), (new), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 #define cas_acquire(p, old, new) \

@@ -92,8 +92,8 @@ static bool lists_cpu(char *controllers)
 	return false;
 }
 
-/* The path of the process's cgroup; NULL: there is none. Lines are ID:CONTROLLERS:PATH,
- * where the path may have colons; v2 has the ID 0. */
+/* The path of the process's cgroup, or NULL. Lines are ID:CONTROLLERS:PATH; v2 has ID
+ * 0. */
 static const char *find_path(struct search *s)
 {
 	const char *path = NULL;

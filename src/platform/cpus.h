@@ -4,8 +4,7 @@
 
 #include <limits.h>
 
-/* Cgroups, from the process's outwards, whose quota counts. Each takes one descriptor
- * (two in v1). Containers in containers reach about ten. */
+/* Cgroups, from the process's outwards. Containers in containers reach about ten. */
 #define CPUS_LEVELS_MAX 32
 
 /* What a cgroup without a quota allows. */
@@ -29,15 +28,13 @@ struct cpus_cgroup {
  * first call. */
 void cpus_open(void);
 
-/* What GOMAXPROCS should be now, at least 1; goro_num_cpu() returns it. On any thread.
- * Takes no lock, allocates nothing, and takes 2 KiB of stack. */
+/* What GOMAXPROCS should be now. Any thread; takes no lock and 2 KiB of stack. */
 int cpus_default(void);
 
 /* CPUs in the calling thread's affinity mask, at least 1. */
 int cpus_affinity(void);
 
-/* The number in GORO_MAXPROCS=s, at most max. 0, to be ignored, if s is NULL or not a
- * positive decimal integer. */
+/* The number in GORO_MAXPROCS=s, at most max; 0: not a positive decimal integer. */
 int cpus_parse_maxprocs(const char *s, int max);
 
 /* The parts of cpus_default(), for tests. root is put before every path that is opened:

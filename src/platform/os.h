@@ -35,13 +35,12 @@ void os_init(void);
 
 int64_t os_now(void);			/* CLOCK_MONOTONIC, ns */
 
-/* Sleeps while *word is value; timeout in ns, -1: none. Returns 0, -EAGAIN, -EINTR or
- * -ETIMEDOUT; callers look at the word again in every case. */
+/* Sleeps while *word is value; ns, -1: no limit. 0, -EAGAIN, -EINTR or -ETIMEDOUT;
+ * callers look at the word again in every case. */
 int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns);
 int os_futex_wake(uint32_t *word, int n);
 
-/* Every running thread of the process passes a full memory barrier before this returns.
- * See "Owning a P" in rt.h. */
+/* Every running thread passes a full memory barrier: "Owning a P" in rt.h. */
 void os_membarrier(void);
 
 /* Whether the eight bytes at addr can be read now. Any context, signal handlers too. */
@@ -56,18 +55,17 @@ void os_unmap(void *p, size_t n);
 /* A guard at [p, p+n): any access faults. Ranges are stride apart. */
 enum os_guard { OS_GUARD_MARKER, OS_GUARD_MPROTECT, OS_GUARD_NONE };
 extern enum os_guard os_guard_kind;
-/* Guards count ranges. Returns how many have a guard, from the first on. If not all have,
+/* Returns how many of count ranges have a guard, from the first on. If not all have,
  * os_guard_kind is not OS_GUARD_MARKER from then on. */
 size_t os_guard(void *p, size_t n, size_t stride, size_t count);
-/* Asks for memory before the first touch: n bytes at p, p + stride, and so on. Does
- * nothing where the kernel cannot. */
+/* Asks for memory before the first touch, at p, p + stride, ..., where the kernel can. */
 void os_populate(void *p, size_t n, size_t stride, size_t count);
 
 /* Gives the memory of count ranges back to the kernel. They read as zeroes afterwards. */
 struct os_range { void *base; size_t len; };
 void os_release(const struct os_range *ranges, size_t count);
 
-/* ppoll, for a thread that blocks SIG_PREEMPT. The signal ends the wait, also if it came
+/* ppoll, for a thread that blocks SIG_PREEMPT, which ends the wait, also if it came
  * before. */
 struct pollfd;
 int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns);
@@ -77,8 +75,8 @@ int os_cpu(void);		/* on which the caller runs, or just ran */
 int os_threads(void);			/* of this process, or -errno */
 int64_t os_thread_cpu(int tid);		/* used by a thread; 0: the caller; ns */
 int64_t os_process_cpu(void);		/* used by all threads, the ended ones too; ns */
-/* More threads than times the number of CPUs are runnable, over all programs. False if
- * that is unknown. */
+/* More threads than times the number of CPUs want one, over all programs, if that is
+ * known. */
 bool os_cpus_crowded(int times);
 /* Whether a thread sleeps in the kernel. OS_AWAKE: it runs or waits for a CPU. Where
  * /proc cannot tell waiting for a CPU from sleep (it is not mounted, the process is not
@@ -88,8 +86,7 @@ bool os_cpus_crowded(int times);
  * for something else. Keeps no descriptor. Sysmon only. */
 enum os_sleep { OS_AWAKE, OS_ASLEEP, OS_ASLEEP_ON_FUTEX };
 enum os_sleep os_thread_asleep(int tid, uintptr_t *lock);
-/* Names this thread for debuggers and top. Threads that it makes inherit the name, so
- * threads that make Ms keep the program's name. */
+/* Names this thread for debuggers and top. Threads that it makes inherit the name. */
 void os_thread_name(const char *name);
 /* Makes the caller's sleeps end on time. */
 void os_thread_punctual(void);
@@ -101,8 +98,8 @@ void os_thread_slice(int tid, int64_t ns);
 bool os_thread_urgent(bool on);
 void os_sleep(int64_t ns);
 void os_yield(void);
-/* One round of waiting for another thread that is about to be done. After a while it
- * yields: the kernel may have descheduled the other thread. */
+/* One round of waiting for a thread that is about to be done; later rounds yield to
+ * it. */
 void os_relax(int round);
 int os_tgkill(int tid, int sig);
 /* The signals of faults, and Go's words for each. */
@@ -111,8 +108,8 @@ int os_tgkill(int tid, int sig);
 	X(SIGBUS, "bus error")               \
 	X(SIGFPE, "floating-point exception") \
 	X(SIGILL, "illegal instruction")
-/* Takes the faults out of a mask. If a thread faults while it blocks the signal, the
- * kernel ends the process without a message. */
+/* Takes the faults out of a mask: with one blocked the kernel ends the process
+ * silently. */
 void os_unblock_faults(sigset_t *mask);
 /* A mask of all signals but the faults. */
 void os_all_signals(sigset_t *mask);
@@ -124,11 +121,11 @@ bool os_signal_is_ours(const siginfo_t *info);
  * with value after the first ns, and then every period. Returns its number, or -errno. */
 int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t period);
 void os_cpu_timer_end(int timer);
-/* In a handler: the value, or NULL if no timer sent the signal. *times: the number of
- * periods that the signal stands for. */
+/* In a handler: the value; NULL: not of a timer. *times: the periods that it stands
+ * for. */
 void *os_signal_timer(const siginfo_t *info, int *times);
-/* Calls fn for the threads of this process; it may miss some that start or end meanwhile.
- * -errno: unknown. */
+/* Calls fn for the threads of this process, but perhaps those that start or end.
+ * -errno. */
 int os_thread_each(void (*fn)(int tid, void *arg), void *arg);
 /* A signal's action as the kernel has it. os_action_install: fn runs on the signal stack,
  * restarts what it interrupts, and only the signals in except interrupt it. This bypasses

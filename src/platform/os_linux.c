@@ -69,8 +69,7 @@ static bool membarrier_probe(void)
 	       sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
 }
 
-/* valgrind warns of the call below. This one is not for all, since containers forbid
- * it. */
+/* valgrind warns of the call below; containers forbid this one. */
 static bool is_copied_by_kernel(uintptr_t addr)
 {
 	uint64_t word;
@@ -79,8 +78,7 @@ static bool is_copied_by_kernel(uintptr_t addr)
 	return sys6(SYS_process_vm_readv, sys0(SYS_getpid), &to, 1, &from, 1, 0) == sizeof word;
 }
 
-/* The kernel copies the set of signals before it looks at the impossible first
- * argument. */
+/* The kernel copies the set before it looks at the impossible first argument. */
 TOOL_RACY bool os_is_readable(uintptr_t addr)
 {
 	if (on_valgrind)
@@ -160,8 +158,7 @@ void os_membarrier(void)
 		sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
 }
 
-/* TSan has to see what is mapped and unmapped, or it takes new memory at an address for
- * the old. It sees calls of libc only. */
+/* TSan has to see what is mapped and unmapped, and sees calls of libc only. */
 static void *map(size_t n, int access, int flags)
 {
 	long p;
@@ -202,8 +199,8 @@ void os_unmap(void *p, size_t n)
 		sys2(SYS_munmap, p, n);
 }
 
-/* One system call for a batch of ranges, if the kernel has it. Returns the number of
- * ranges done, from the first on. */
+/* One system call for all ranges. Returns the number of ranges done, from the first
+ * on. */
 static size_t advise_batch(const struct os_range *ranges, size_t count, int advice)
 {
 	size_t total = 0, done = 0;
@@ -224,8 +221,7 @@ static size_t advise_batch(const struct os_range *ranges, size_t count, int advi
 	return done;
 }
 
-/* Advises count ranges of n bytes, stride apart. singly: one by one where a batch fails.
- * Returns the number of ranges done, from the first on. */
+/* As advise_batch, of count ranges of n bytes. singly: one by one where a batch fails. */
 static size_t advise(char *p, size_t n, size_t stride, size_t count, int advice, bool singly)
 {
 	struct os_range ranges[128];
@@ -244,8 +240,7 @@ static size_t advise(char *p, size_t n, size_t stride, size_t count, int advice,
 	return at;
 }
 
-/* A guard by mprotect makes two more mappings, of which the kernel allows 65530
- * (vm.max_map_count). This leaves half of them for the program. */
+/* A guard by mprotect makes two more mappings: half of the 65530 are the program's. */
 #define MPROTECT_GUARDS_MAX 16000
 /* Valgrind ends a program that has 30,000 mappings. */
 #define MPROTECT_GUARDS_MAX_VALGRIND 8000
@@ -302,8 +297,7 @@ int os_tid(void)
 	return (int)sys0(SYS_gettid);
 }
 
-/* The link count of the task directory is two more than its entries: one system call
- * instead of reading the directory. */
+/* The link count of the task directory is two more than its entries. */
 int os_threads(void)
 {
 	struct stat st;
@@ -312,8 +306,8 @@ int os_threads(void)
 	return error < 0 ? error : (int)st.st_nlink - 2;
 }
 
-/* The clock of a thread in the kernel's encoding, as pthread_getcpuclockid makes it. That
- * call reads a pthread_t, which may be gone. */
+/* In the kernel's encoding. pthread_getcpuclockid reads a pthread_t, which may be
+ * gone. */
 #define CPU_CLOCK_OF(tid) ((long)((~(unsigned)(tid) << 3) | 6))
 
 static int64_t cpu_clock(long clock)
@@ -416,8 +410,7 @@ static void task_path(char *path, int tid, const char *name)
 	strcpy(path, name);
 }
 
-/* Reads a file of a thread, at most size - 1 bytes, as text. Returns their number, or
- * less than 0 if the file cannot be read. Sysmon only. */
+/* Reads at most size - 1 bytes, as text. Returns their number, or -errno. Sysmon only. */
 static long read_thread_file(int tid, const char *name, char *out, size_t size)
 {
 	static int64_t closed_until;
@@ -440,8 +433,7 @@ static long read_thread_file(int tid, const char *name, char *out, size_t size)
 	return n;
 }
 
-/* Reads a short file as text, and keeps it open: opening it each time would now and then
- * take the last number from a program that has none left. */
+/* Keeps the file open: each open might take the last number that a program has left. */
 static bool read_kept(int *fd, const char *path, char *text, size_t size)
 {
 	long n;
@@ -472,8 +464,7 @@ static long count_listed(const char *at)
 	}
 }
 
-/* Not by sysconf, which opens the list for a moment. The load is "0.20 0.18 0.12
- * RUNNABLE/ALL PID", with the caller among the runnable. Sysmon only. */
+/* The load is "0.20 0.18 0.12 RUNNABLE/ALL PID", with the caller among the runnable. */
 bool os_cpus_crowded(int times)
 {
 	static int list = -1, load = -1;
@@ -590,8 +581,7 @@ bool os_thread_urgent(bool on)
 
 #define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig) - 1))
 
-/* All signals but SIG_PREEMPT, the faults, and those that libc keeps for itself (32 and
- * 33), which setuid waits for. */
+/* All but SIG_PREEMPT, the faults, and libc's own (32 and 33), which setuid waits for. */
 static const uint64_t all_but_preempt =
 	~(SIGNAL_BIT(SIG_PREEMPT) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |
 	  SIGNAL_BIT(SIGILL) | SIGNAL_BIT(32) | SIGNAL_BIT(33));
@@ -703,8 +693,7 @@ void os_action_set(int sig, const struct os_action *a)
 	sys4(SYS_rt_sigaction, sig, a, NULL, sizeof a->mask);
 }
 
-/* The way to return from a handler, libc's restorer, is copied from SIG_PREEMPT, which
- * has a handler. */
+/* The restorer, libc's, is copied from SIG_PREEMPT, which has a handler. */
 void os_action_install(int sig, void *fn, uint64_t except)
 {
 	struct os_action a;

@@ -33,8 +33,7 @@
 #include "platform/atomic.h"
 #include "platform/sys.h"
 
-/* Below the usual limit of 1,024, in the smallest larger table; and in the first table,
- * of 64. */
+/* In the smallest table beyond the first, below the usual limit; and in the first. */
 #define FIRST_FAR  1000
 #define FIRST_NEAR 44
 /* Room below the limit. */

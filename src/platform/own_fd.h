@@ -28,11 +28,10 @@ void own_fd_init(bool single_threaded);
 /* Moves a new descriptor out of the program's way and marks it. Returns its new number.
  * Passes on an error (below 0). */
 int own_fd_take(int fd, enum own_fd what);
-/* The same for one of many, such as connections. They leave the highest numbers to the
- * others. */
+/* The same for one of many, which leave the highest numbers to the others. */
 int own_fd_take_many(int fd, enum own_fd what);
-/* A copy out of the program's way, or -errno. It has no mark: the original would have the
- * same one. */
+/* A copy out of the program's way, or -errno, without a mark: it would be the
+ * original's. */
 int own_fd_copy(int fd);
 /* Whether fd is still what own_fd_take has marked. False for a number below 0. */
 bool own_fd_is(int fd, enum own_fd what);

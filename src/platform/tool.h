@@ -78,8 +78,7 @@ static inline void tool_asan_arrive(void *fake)
 {
 	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
 }
-/* A goroutine is over. The frames it ended in are still marked, and the next goroutine on
- * its stack may get data there. */
+/* A goroutine is over, and the frames it ended in are still marked. */
 static inline void tool_asan_end(const void *lo, const void *hi)
 {
 	__asan_unpoison_memory_region(lo, (size_t)((const char *)hi - (const char *)lo));
@@ -191,8 +190,7 @@ static inline void tool_stack_made(const char *lo, const char *hi)
 {
 	valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)lo, (uintptr_t)hi);
 }
-/* A signal handler is about to write a frame below the stack pointer of what it has
- * interrupted, and to have that go on with the frame on its stack. */
+/* A handler is about to write a frame below the stack pointer of what it interrupted. */
 static inline void tool_stack_grows(const void *frame, size_t bytes)
 {
 	valgrind_request(MEMCHECK_MAKE_MEM_UNDEFINED, (uintptr_t)frame, bytes);
@@ -207,8 +205,7 @@ static inline void tool_reads_below_end(void)
 	valgrind_request(VALGRIND_CHANGE_ERR_DISABLEMENT, (uintptr_t)-1, 0);
 }
 
-/* What one goroutine writes to a descriptor another may read. TSan does not see the order
- * that this makes. All descriptors are one to it. */
+/* What is written to a descriptor comes before what is read: TSan does not see that. */
 #if TOOL_TSAN
 void __tsan_acquire(void *addr);
 void __tsan_release(void *addr);

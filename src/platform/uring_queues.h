@@ -21,8 +21,7 @@ struct uring_queues {
 	struct { void *at; size_t bytes; } mapped[3];
 };
 
-/* Makes a ring with this number of entries, as p says. 0, or -errno and no ring. -ENOSYS,
- * too, if the kernel lacks one of the features (IORING_FEAT_...). */
+/* 0, or -errno and no ring; -ENOSYS, too, if a feature is missing (IORING_FEAT_...). */
 int uring_queues_open(struct uring_queues *q, unsigned entries, struct io_uring_params *p,
                       uint32_t features);
 /* Frees the ring, on which no call is under way. The program may have closed q->fd. */

@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The server's first call. Gives it a descriptor table of its own. False: the kernel does
- * not offer what is needed. */
+/* The server's first call: it gets a descriptor table of its own. False: not possible. */
 bool userfault_open(void);
 /* Gives the server standard error again, for a message before it ends the process. */
 void userfault_speak(void);
@@ -28,8 +27,8 @@ int userfault_unwatch(void *p, size_t n);
  * once. -ENOENT: there is no page; -EBUSY: it is shared with another process, or the
  * system is writing to it by its physical address. */
 int userfault_move(void *to, void *from);
-/* Puts a copy of a page where one is missing, and wakes the threads that wait for it.
- * -EEXIST: there is a page. */
+/* Puts a copy where a page is missing, and wakes those that wait. -EEXIST: there is
+ * one. */
 int userfault_put(void *to, const void *from);
 /* Wakes the threads that wait for this page, which touch it again. */
 void userfault_wake(void *page);

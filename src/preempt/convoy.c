@@ -50,11 +50,9 @@
 #include "sched/runtime.h"
 #include "unwind/unwind.h"
 
-/* A goroutine that sleeps on a lock this soon after its slice began probably waits for
- * the one that was stopped before it. */
+/* One that sleeps on a lock so soon in its slice waits for the one stopped before it. */
 #define CONVOY_SOON_NS 300000
-/* Looks, LOOK_SOON_NS apart, at goroutines that compete for a lock, before sysmon leaves
- * them to themselves. */
+/* Looks, LOOK_SOON_NS apart, before sysmon leaves those that compete to themselves. */
 #define CONVOY_LOOKS 40
 /* How often a slice is doubled at most: SLICE_SHORT_NS then is longer than SLICE_NS. */
 #define CONVOY_DOUBLINGS 4

@@ -101,8 +101,7 @@ void preempt_signal(struct m *mp)
 
 /* ------------------------------------------------------------- the handler */
 
-/* In user code on a thread with a goroutine. Crosses the border as rt_enter does, with
- * the work of rt_enter_slow done here, on this stack. */
+/* In user code on a goroutine's thread. Crosses the border as rt_enter_slow does. */
 static void stop_here(struct m *mp, const void *ucontext)
 {
 	struct unwind_regs regs;

@@ -18,8 +18,7 @@
 
 struct m;
 
-/* Another purpose for which the runtime sends the signal. The functions run in the
- * handler, and may be NULL. */
+/* Another purpose of the signal. The functions run in the handler, and may be NULL. */
 struct preempt_guest {
 	/* True: the signal was sent for this guest, and the program does not see it. */
 	bool (*takes)(int sig, const siginfo_t *info);
@@ -39,8 +38,7 @@ bool preempt_taken(int sig, const siginfo_t *info);
 #define PREEMPT_GUEST(name, ...) \
 	ADD_AT_LOAD(name##_guest, struct preempt_guest, preempt_guests, __VA_ARGS__)
 
-/* Whether pc is in libc or the loader, or in a call that was cut short there and is made
- * again: a goroutine that is stopped there may hold one of their locks. */
+/* Whether pc is in libc or the loader, or in a call of theirs that is made again. */
 bool preempt_is_delicate(uintptr_t pc);
 
 /* Sends the signal to the M's thread. Any thread; one thread at a time. */

@@ -13,8 +13,8 @@ struct p;
 
 /* All of these are called by sysmon only. */
 
-/* Looks at every P. When to look again at the latest: ns from now; TIMER_NEVER: it does
- * not matter. */
+/* Looks at every P. ns to the next look at the latest; TIMER_NEVER: it does not
+ * matter. */
 int64_t retake_look(int64_t now);
 /* Whether the M's thread sleeps in the kernel (os_thread_asleep). Sets mp->watch.lock. */
 enum os_sleep retake_asleep(struct m *mp);

@@ -17,25 +17,19 @@
 /* When a P may be taken from an M in an announced call. Go's number. */
 #define SYSCALL_GRACE_NS 20000
 
-/* On an oversubscribed machine a goroutine whose thread got no CPU is exempt from
- * preemption for this many short slices. */
+/* For so many short slices a goroutine without a CPU is exempt, where CPUs are short. */
 #define LACKS_CPU_SLICES 4
-/* A slice of which this little is left, or a tenth, counts as over: to wake once more for
- * the rest costs more than it is worth. */
+/* A slice of which so little is left, or a tenth, counts as over. */
 #define SLICE_NEARLY_NS 100000
 
-/* An M that does not come to the handler for this long after the signal has no CPU
- * itself, or blocks the signal. Its P is taken as if it slept. */
+/* An M that has not come to the handler by then has no CPU, or blocks the signal. */
 #define UNANSWERED_NS 200000
 
-/* When sysmon looks again sooner than LOOK_NS (base/config.h). After it took a P from a
- * thread that sleeps: where one thread blocks on a lock, others soon will. */
+/* Looks sooner than LOOK_NS. After a take: where one thread blocks others soon will. */
 #define LOOK_SOON_NS  50000
-/* After it asked a goroutine to give way: the next goroutine may block at once, on a lock
- * that the former holds. */
+/* After a request to give way: the next goroutine may block on the former's lock. */
 #define LOOK_AFTER_NS 50000
-/* In a slice that began when its M was woken for it: a lock that the goroutine wanted
- * when it was preempted, it wants at once. */
+/* In a slice that began with a wake: a lock that it wanted before it wants at once. */
 #define LOOK_EARLY_NS 20000
 
 /* A fact that costs a system call. */

@@ -20,8 +20,8 @@ struct sigchain {
 	const struct sigaction *program;
 };
 
-/* Puts our handler in front of the program's action: the one that is installed now, or
- * `action` if the caller knows better. One thread at a time, in any state. */
+/* Puts our handler in front of the program's action: the one installed, or `action`. One
+ * thread at a time, in any state. */
 void sigchain_install(struct sigchain *c, const struct os_action *action);
 /* Does so again if the program has installed a handler since. */
 void sigchain_renew(struct sigchain *c);

@@ -6,8 +6,7 @@
 
 #include "base/hook.h"
 
-/* Run by sysmon, at each of its ticks. A hook does what is cheap, takes no libc lock and
- * never waits. */
+/* Run by sysmon, at each of its ticks. Takes no libc lock and never waits. */
 extern struct hook *at_tick;
 
 #endif

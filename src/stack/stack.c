@@ -105,8 +105,7 @@ static struct {
 	size_t reserved;
 } stacks = { .lock = LOCK_INIT(RANK_STACK) };
 
-/* Held while stacks are given back. A warm slot has its first page while another thread
- * holds this. */
+/* Held while stacks are given back: a warm slot has its first page meanwhile. */
 static struct lock giving = LOCK_INIT(RANK_LEAF);
 
 int stack_default_class;
@@ -181,8 +180,7 @@ static struct stack *stack_of(const struct g *gp)
 	return (struct stack *)((uintptr_t)gp + stack_at);
 }
 
-/* Address space for at least one slot: the usual size or, where limits forbid that, half
- * of it, and so on. */
+/* For at least one slot: the usual size or, where limits forbid that, half of it, ... */
 static char *reserve_slots(size_t slot, uint32_t *count)
 {
 	size_t usual = tool_on_valgrind() ? STACK_REGION_BYTES_VALGRIND : STACK_REGION_BYTES;
@@ -299,8 +297,7 @@ static bool batch_begin(int cls)
 
 static void set_state(struct region *r, uint32_t i, enum slot_state s)
 {
-	/* release: the G is set up (or gone) when the state says so; pairs with
-	 * load_acquire in warm_g */
+	/* release: the G is set up, or gone; pairs with load_acquire in warm_g */
 	store_release(&r->state[i], (uint8_t)((r->state[i] & ~SLOT_STATE) | s));
 }
 
@@ -311,8 +308,7 @@ static struct g *warm_g(const struct region *r, uint32_t i)
 	return (load_acquire(&r->state[i]) & SLOT_STATE) == SLOT_WARM ? slot_g(r, i) : NULL;
 }
 
-/* The slot is the caller's alone. No lock is held: this touches its memory, perhaps for
- * the first time. */
+/* The slot is the caller's alone. Touches its memory, so no lock is held. */
 static struct g *slot_use(struct slot s)
 {
 	struct region *r = s.region;
@@ -471,8 +467,7 @@ static void put_cold(struct slot s)
 	}
 }
 
-/* The slots are the caller's, and dead. The stacks themselves are not read here: a holder
- * of giving must not wait for a missing page (see evacuate.c). */
+/* Does not read the stacks: a holder of giving must not wait for a missing page. */
 static void release(const struct slot *s, size_t n)
 {
 	struct os_range range[GIVE_TOGETHER];

@@ -19,20 +19,17 @@ struct g;
 /* A stack, as its goroutine knows it. */
 struct stack {
 	char *lo;		/* lowest usable byte */
-	char *hi;		/* end of what contexts may use; stored relaxed, as lo is,
-				 * since backtrace_asleep reads them of a goroutine that
-				 * may have ended */
+	char *hi;		/* end of what contexts may use. Relaxed stores, as of lo,
+				 * for backtrace_asleep */
 };
 
-/* Tops of stacks lie at this many different distances from a page's end, this far apart:
- * see "Colours" in stack.c. */
+/* Tops lie at this many distances from a page's end, this far apart: "Colours". */
 #define STACK_COLOURS      4
 #define STACK_COLOUR_BYTES (7 * CACHE_LINE)
 /* The most that a struct g may take, so that it is in the first page of its stack. */
 #define STACK_TOP_MAX (4096 - CACHE_LINE - STACK_COLOURS * STACK_COLOUR_BYTES)
 
-/* A stack, unless GORO_STACK or the program says otherwise, and the smallest and the
- * largest. Only what is touched of it takes memory. */
+/* The usual stack, the smallest and the largest. Only what is touched takes memory. */
 #define STACK_DEFAULT_BYTES (256 << 10)
 #define STACK_MIN_BYTES     (16 << 10)
 #define STACK_MAX_BYTES     (1 << 30)
@@ -68,13 +65,11 @@ bool stack_prepare(void);
 /* Gives the memory of n stacks, with the Gs in them, back to the system. */
 void stack_give_back(struct g **gs, size_t n);
 
-/* What lies at an address, to tell an overflow from other faults; *gp: the G of that
- * stack, or NULL. Takes no lock, for use in signal handlers. */
+/* What lies at an address; *gp: the G of that stack, or NULL. Any context, no lock. */
 enum stack_place { STACK_NOT, STACK_GUARD, STACK_INSIDE };
 enum stack_place stack_find(const void *addr, struct g **gp);
 
-/* Whether the check word of an unguarded stack shows an overflow. (A stack is unguarded
- * if the system had no guards left.) */
+/* Whether the check word of a stack without a guard shows an overflow. */
 bool stack_overflowed(const struct g *gp);
 
 /* Calls fn for the G of every stack that is in use or in a pool. */
@@ -104,8 +99,7 @@ bool stack_slot_of(const void *addr, uint32_t *region, uint32_t *slot);
 /* The G of a slot that is in use or in a pool, and so has its first page; else NULL. */
 struct g *stack_slot_g(uint32_t region, uint32_t slot);
 
-/* Between the two calls no stack is given back. False: a thread is giving stacks back at
- * this moment; does not wait. */
+/* In between no stack is given back. False: a thread is doing so; does not wait. */
 bool stack_keep_try(void);
 void stack_keep_end(void);
 

@@ -158,8 +158,8 @@ static bool put_far(struct timers *ts, struct timer_entry e)
 	return true;
 }
 
-/* Takes the far sleeps that are due by then and end before the first on the heap. Returns
- * how many. */
+/* Takes up to max far sleeps that are due and end before the first on the heap; how
+ * many. */
 static uint32_t take_far(struct timers *ts, int64_t by, struct timer_entry *due, uint32_t max)
 {
 	uint32_t n;
@@ -292,8 +292,7 @@ void timer_wait_fired(const struct timer *t)
 		os_relax(i);
 }
 
-/* A timer that fires may start itself again, or be on its way from heap to heap, so
- * t->heap is read again when the fire is over. */
+/* A timer may start itself again, or change its heap, so t->heap is read again. */
 bool timer_stop(struct timer *t)
 {
 	do {
@@ -306,8 +305,7 @@ bool timer_stop(struct timer *t)
 
 /* ------------------------------------------------------------------ firing */
 
-/* One timer at a time: its fire may stop others, and would wait for ever for one that is
- * marked and fires later. */
+/* One timer at a time: its fire may stop others, and would wait for those marked. */
 uint32_t timers_take_due(struct timers *ts, int64_t now, struct timer_entry *due)
 {
 	uint32_t n = 0;
@@ -342,8 +340,7 @@ static uint32_t look_ahead(const struct timers *ts, int64_t now, const struct ti
 	return timers;
 }
 
-/* Timers are fired one by one, but what several will read is prefetched together, step by
- * step. */
+/* Timers fire one by one, but what several will read is prefetched together. */
 uint32_t timers_fetch_due(struct timers *ts, int64_t now)
 {
 	const struct timer *ahead[TIMERS_TOGETHER];

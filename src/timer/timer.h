@@ -29,8 +29,7 @@ static inline int64_t soonest(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The latest time there is, 146 years after the system started. A later one becomes this
- * one, so that sums of times do not overflow. */
+/* 146 years after the system started, and no later, so that sums do not overflow. */
 #define TIMER_LAST (INT64_MAX / 2)
 
 /*
@@ -42,8 +41,8 @@ static inline int64_t soonest(int64_t a, int64_t b)
 struct timer {
 	int64_t when;		/* under the heap's lock while it is on a heap */
 	void (*fire)(struct m *mp, struct timer *t, int64_t now);
-	/* NULL, or prefetches what fire will read: in step 0 what t points to, in step 1
-	 * what that points to. Called under the heap's lock. */
+	/* NULL, or prefetches for fire, under the heap's lock: what t points to, then
+	 * (step 1) what that points to. */
 	void (*fetch)(const struct timer *t, int step);
 	struct timers *heap;	/* NULL: none; written under its lock */
 	uint32_t index;		/* its place in the heap; under its lock */
@@ -107,29 +106,26 @@ bool timers_put(struct timers *ts, struct timer_entry e);
 /* Moves t to when. False: t does not wait on ts. *first: t is the earliest now. */
 bool timers_change(struct timers *ts, struct timer *t, int64_t when, bool *first);
 
-/* Takes what is due at now: sleeps, as many as fit, or one timer, marked as firing.
- * Returns the number of entries in due, which has room for TIMERS_TOGETHER. */
+/* Takes what is due: up to TIMERS_TOGETHER sleeps, or one timer, marked as firing.
+ * Returns how many. */
 #define TIMERS_TOGETHER 64
 uint32_t timers_take_due(struct timers *ts, int64_t now, struct timer_entry *due);
 /* Prefetches what the timers that are due at now will need. Returns their number. */
 uint32_t timers_fetch_due(struct timers *ts, int64_t now);
 /* How many are due by then; counts to about max, which is at most TIMERS_TOGETHER. */
 uint32_t timers_count_due(struct timers *ts, int64_t by, uint32_t max);
-/* Moves all entries of from to to. No other thread uses the two, but a plain thread may
- * stop a timer of them meanwhile. */
+/* Moves all. No other thread uses the two, but a plain thread may stop a timer
+ * meanwhile. */
 void timers_move(struct timers *from, struct timers *to);
 
 #if GORO_CHECKS
-/* Throws unless the heap is in order and each timer knows its place. Returns how many
- * entries it looked at. */
+/* Throws unless the heap is in order. Returns how many entries it looked at. */
 size_t timers_check(struct timers *ts);
 #endif
 
-/* Stops t. True: it was waiting and will not fire. False: it had fired, and its
- * fire is over when this returns. Not from its own fire. */
+/* True: it waited and will not fire. False: its fire is over. Not from its own fire. */
 bool timer_stop(struct timer *t);
-/* The same without waiting for a fire: false says no more than that t was not
- * found waiting. For a caller that holds a lock that the fire takes. */
+/* Without waiting for a fire: false means only that t was not found waiting. */
 bool timer_try_stop(struct timer *t);
 /* Waits for a fire that is under way to be over. Without locks. */
 void timer_wait_fired(const struct timer *t);

@@ -184,8 +184,7 @@ static void row_add(struct timer_far *f, struct timer_entry e)
 	f->row.entry[f->row.n++] = e;
 }
 
-/* Moves the unit's entries from a chunk to the row. Returns the earliest time of the
- * others and left. */
+/* Moves the unit's entries to the row. Returns the earliest time of the rest and left. */
 static int64_t take_unit(struct timer_far *f, struct far_chunk *c, int64_t unit, int64_t left)
 {
 	uint32_t kept = 0;
@@ -275,8 +274,7 @@ static uint32_t count_in(const struct far_chunk *c, int64_t by, uint32_t max)
 	return n;
 }
 
-/* Does not fill the row: the first may be hours away, and no sleep before it could be put
- * here then. */
+/* Does not fill the row: no sleep before its unit could be put here then. */
 uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max)
 {
 	uint32_t n = 0;

@@ -37,8 +37,7 @@ uint32_t far_take(struct timer_far *f, int64_t by, struct timer_entry *out, uint
 uint32_t far_count(const struct timer_far *f, int64_t by, uint32_t max);
 
 #if GORO_CHECKS
-/* Throws unless n sleeps are here, each in its place. Returns how many entries it looked
- * at. */
+/* Throws unless n sleeps are here, in place. Returns how many entries it looked at. */
 size_t far_check(const struct timer_far *f, uint32_t n);
 #endif
 

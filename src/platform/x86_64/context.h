@@ -56,8 +56,8 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, fp)
 #define CONTEXT_CLOBBERS_AVX512
 #endif
 
-/* Saves this context in *from and goes on in the one at rest in *to, which sees pass as
- * the result of its own call. */
+/* Saves this context and goes on in the one in *to, which sees pass as its call's
+ * result. */
 static inline __attribute__((always_inline)) void *
 context_switch(struct context *from, struct context *to, void *pass)
 {

@@ -26,8 +26,7 @@ struct insn {
 	uint8_t modrm;		/* if has_modrm */
 	bool has_modrm;
 	bool operand16;		/* prefix 66 */
-	bool vector;		/* VEX or EVEX: writes no general register that matters
-				 * here */
+	bool vector;		/* VEX or EVEX: writes no general register */
 };
 
 /* ------------------------------------------------------------------ length */
@@ -127,8 +126,7 @@ static inline unsigned insn_imm_bytes(const struct insn *in)
 	                               op == 0xc2 || insn_in(op, 0xc4, 0xc6)));
 }
 
-/* The opcode's map, from the prefix that stands for 0f, 0f 38 or 0f 3a; behind it. NULL:
- * another map. */
+/* Behind the prefix that stands for 0f, 0f 38 or 0f 3a; NULL: another map. */
 static inline const uint8_t *insn_vector_prefix(struct insn *in, const uint8_t *at)
 {
 	unsigned map = at[0] == 0xc5 ? 1 : at[0] == 0xc4 ? at[1] & 31 : at[1] & 7;
@@ -150,8 +148,7 @@ static inline const uint8_t *insn_escape(struct insn *in, const uint8_t *at)
 	return at + (in->map == INSN_0F ? 1 : 2);
 }
 
-/* The instruction at `at`, of which all INSN_BYTES_MAX bytes can be read. False: it is
- * not known. */
+/* Of code that can be read for INSN_BYTES_MAX bytes. False: it is not known. */
 static inline bool insn_decode_padded(struct insn *in, const uint8_t *at)
 {
 	const uint8_t *start = at;
@@ -198,8 +195,7 @@ static inline bool insn_decode(struct insn *in, const uint8_t *at, const uint8_t
 
 enum { INSN_RAX = 0, INSN_RDI = 7 };
 
-/* The register in the reg field of the ModRM byte, and the one in rm; -1: that is
- * memory. */
+/* The registers in reg and in rm of the ModRM byte; -1: that is memory. */
 static inline int insn_reg(const struct insn *in)
 {
 	return (in->modrm >> 3 & 7) | (in->rex & 4) << 1;
@@ -263,8 +259,7 @@ static inline int insn_writes_0f(const struct insn *in)
 
 	if (insn_in(op, 0x80, 0x8f) || insn_in(op, 0x18, 0x1f) || insn_in(op, 0x10, 0x17) ||
 	    op == 0x28 || op == 0x29 || op == 0x57 || op == 0x6f || op == 0x7f || op == 0xef)
-		return INSN_WRITES_NOTHING;	/* conditional jumps, nop, moves of
-						 * vectors */
+		return INSN_WRITES_NOTHING;	/* conditional jumps, nop, vectors */
 	if (insn_in(op, 0x40, 0x4f) || op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf)
 		return insn_reg(in);
 	if (insn_in(op, 0x90, 0x9f))
@@ -339,8 +334,7 @@ static inline bool insn_is_indirect(const struct insn *in, bool call)
 	return in->map == INSN_ONE_BYTE && in->opcode == 0xff && group == (call ? 2 : 4);
 }
 
-/* The word in memory that an indirect one at a distance from itself reads; NULL:
- * another. */
+/* What an indirect one at a distance from itself reads; NULL: another. */
 static inline const uint8_t *insn_slot(const struct insn *in)
 {
 	int32_t distance;

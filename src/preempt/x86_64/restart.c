@@ -136,8 +136,7 @@ static bool find_before(struct code f, const uint8_t *end, struct insn *in)
 	return at == end && at != f.start;
 }
 
-/* No jump leads behind `from`, up to `to`, as far as can be told: in all of the function.
- * */
+/* No jump of the function leads behind `from`, up to `to`. */
 static bool is_straight(struct code f, const uint8_t *from, const uint8_t *to)
 {
 	struct insn in;
@@ -155,8 +154,7 @@ static bool is_straight(struct code f, const uint8_t *from, const uint8_t *to)
 	return true;
 }
 
-/* The constant that is in the register when the instruction at `to` is executed; -1: it
- * cannot be told. */
+/* The register's constant when the instruction at `to` runs; -1: it cannot be told. */
 static long constant_at(struct code f, const uint8_t *to, int reg)
 {
 	const uint8_t *from = f.start, *at = f.start;
@@ -202,8 +200,7 @@ static const uint8_t *indirect_target(const struct insn *in, bool call)
 	return slot && os_is_readable((uintptr_t)slot) ? (const uint8_t *)word_at(slot) : NULL;
 }
 
-/* Where the linkage table's code at stub goes: "jmp *slot(%rip)", perhaps behind endbr64.
- * */
+/* Where "jmp *slot(%rip)" of the linkage table, perhaps behind endbr64, goes. */
 static const uint8_t *stub_target(const uint8_t *stub)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -253,8 +250,8 @@ struct restart_frame {
 _Static_assert(offsetof(struct restart_frame, rip) == 48 && offsetof(struct restart_frame, nr) == 56 &&
                sizeof(struct restart_frame) == 88, "restart.S has these offsets");
 
-/* Each makes the call with its number in the frame at %rsp and goes on at its rip; the
- * first adds what had been done. */
+/* Make the call in the frame at %rsp and go on at its rip; the first adds what was
+ * done. */
 void restart_rest(void);
 void restart_timed(void);
 extern const char restart_rest_returned[];	/* right after their system calls */
@@ -334,8 +331,7 @@ static bool is_wall_clock(long clock)
 	       clock == CLOCK_TAI;
 }
 
-/* Where the span is. select, pselect6 and ppoll have none here: they write back what is
- * left. */
+/* select, pselect6 and ppoll have none: they write back what is left. */
 static struct span span_of(long nr, const greg_t *reg)
 {
 	switch (nr) {
@@ -367,8 +363,7 @@ static const struct timespec *remainder_of(long nr, const greg_t *reg)
 	       nr == SYS_clock_nanosleep ? (const struct timespec *)reg[REG_R10] : NULL;
 }
 
-/* The time that the call had when it was interrupted for the first time. False: it waits
- * without an end, or until one. */
+/* The time that the call had at first. False: it waits without an end, or until one. */
 TOOL_UNCHECKED static bool read_span(struct span *s, long nr, const greg_t *reg)
 {
 	const volatile struct timespec *t;
@@ -419,8 +414,7 @@ static bool go_on_for_time_left(long nr, greg_t *reg)
 #define FP_ALIGN    64
 #define FRAME_BYTES 440		/* 8, the context with a mask of 64 signals, siginfo_t */
 
-/* Whether the context there is the one that the registers were restored from, when the
- * program's handler returned here. */
+/* Whether the program's handler returned here with the context there. */
 TOOL_UNCHECKED static bool is_from(const ucontext_t *uc, uintptr_t at, uintptr_t fp)
 {
 	const volatile mcontext_t *from = &((const ucontext_t *)at)->uc_mcontext;

@@ -23,8 +23,7 @@ static inline bool restart_is_inside(uintptr_t pc)
 	return pc >= (uintptr_t)restart_code && pc < (uintptr_t)restart_code_end;
 }
 
-/* The number of the system call that returned to pc, where the stack pointer was sp; -1:
- * it is not known. For the tests. */
+/* The number of the call that returned to pc, with this stack pointer; -1: not known. */
 long restart_number(uintptr_t pc, uintptr_t sp);
 
 #endif
