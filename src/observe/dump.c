@@ -29,7 +29,6 @@
 #include "sched/runtime.h"
 #include "stack/stack.h"
 #include "unwind/symbol.h"
-#include "sched/world.h"
 
 enum dump_level dump_level = DUMP_SINGLE;
 

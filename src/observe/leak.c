@@ -26,7 +26,6 @@
 #include "sched/g.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"
-#include "sched/world.h"
 
 /* The longest sleep between two looks. */
 #define PAUSE_MAX_NS (50 * GORO_MILLISECOND)

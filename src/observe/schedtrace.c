@@ -18,7 +18,7 @@
 #include "base/debug.h"
 #include "observe/backtrace.h"
 #include "base/print.h"
-#include "preempt/sysmon.h"
+#include "preempt/preempt.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"

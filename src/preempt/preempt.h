@@ -4,8 +4,8 @@
  *
  * The room uses sched and what is below it, unwind, and of reclaim what sysmon tells the
  * time. It offers preempt_signal and the guests below to rooms that need a signal of
- * their own on a thread, a hook that sysmon runs (sysmon.h), and signals shared with the
- * program (sigchain.h).
+ * their own on a thread, a hook that sysmon runs, and signals shared with the program
+ * (sigchain.h).
  */
 #ifndef GORO_PREEMPT_H
 #define GORO_PREEMPT_H
@@ -48,5 +48,8 @@ void preempt_signal(struct m *mp);
  * call go on that the signal has cut short. True: the call had done nothing, and is made
  * again. */
 bool preempt_restart(const struct m *mp, void *ucontext);
+
+/* Run by sysmon, at each of its ticks. Takes no libc lock and never waits. */
+extern struct hook *at_tick;
 
 #endif

@@ -42,7 +42,7 @@
 #include "sched/deadlock.h"
 #include "sched/init.h"
 #include "preempt/retake.h"
-#include "preempt/sysmon.h"
+#include "preempt/preempt.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/timers.h"

@@ -14,7 +14,6 @@
 #include "profile/reach.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"
-#include "sched/world.h"
 
 /* Room for some hundred thousand different stacks. */
 #define TABLE_BYTES_MAX (64 << 20)

@@ -7,6 +7,9 @@
  * within nearly all system calls, waits until the server, a thread of its own, has put
  * the pages back. The rest of the runtime need not know.
  *
+ * Here: the server's thread, its pace, forks. evacuate_take.c: which goroutines have
+ * waited for long, and how a stack is taken away. evacuate_serve.c: how it comes back.
+ *
  * Why nothing is lost
  *
  * In C nobody knows who points into a stack, or what part of it is in use: another stack
@@ -21,17 +24,15 @@
  *	puts the page back (2)                  goes on with its write
  *
  * (1) is one step of the kernel's (userfault_move), after which no processor knows the
- * old place of the page: the page is then the server's alone. A page that a device writes
- * to by its physical address is not moved at all. (2) is one step as well. The server
- * does one thing at a time, so no thread sees the time in between, and nothing has to be
- * locked.
+ * old place of the page. A page that a device writes to by its physical address is not
+ * moved at all. (2) is one step as well. The server does one thing at a time, so no
+ * thread sees the time in between, and nothing has to be locked.
  *
  * That the goroutine waits (its G, in the page, says so) is a matter of sense, not of
- * safety: a running one would have to wait for its page. There is one exception. The
- * stack of a dead goroutine may be given back (stack_give_back), and then reads as
- * zeroes: it must not be away. A waiting goroutine is not dead and cannot die while its
- * page is away, and until the server has seen whether it waits no stack is given back
- * (stack_keep_try).
+ * safety: a running one would have to wait for its page. But the stack of a dead
+ * goroutine may be given back (stack_give_back), and then reads as zeroes: it must not be
+ * away. A waiting goroutine cannot die while its page is away, and until the server has
+ * seen whether it waits no stack is given back (stack_keep_try).
  *
  * What does not wait
  *
@@ -46,22 +47,20 @@
  *	 it owns, the word of clone's CLEARTID       word as it was
  *	core dumps                                  the page is not in it
  *
- * A page that user code has touched stays for a look at least, unless the touch came just
- * before the page is taken; pthread_mutex_lock touches the mutex before it calls the
- * kernel. So a failure is rare, but a program cannot rule it out. The stack of a
- * goroutine that is locked to its thread is never taken away. So a program that has such
- * a futex or a robust mutex on a stack locks the goroutine to its thread before it waits,
- * or keeps it elsewhere.
+ * A page that user code has touched stays for a look at least, and pthread_mutex_lock
+ * touches the mutex before it calls the kernel. So a failure is rare, but a program
+ * cannot rule it out. A program that has such a futex or a robust mutex on a stack locks
+ * the goroutine to its thread before it waits, since the stack of such a goroutine is
+ * never taken away, or keeps it elsewhere.
  *
  * The server waits for nobody
  *
  * A thread that waits for a page may hold any lock, in the runtime, in the program or in
- * the kernel, and may be anywhere, also growing its own stack. So the server takes no
- * lock that another thread might hold: not the runtime's, nor mem.c's, nor libc's. The
- * one that keeps stacks from being given back it only tries. It blocks all signals, has
- * no M, and touches only stacks whose page it knows to be there: in use, not away, and
- * kept. If it breaks, the process ends without a dump, which would wait for the server
- * (fatal.c).
+ * the kernel. So the server takes no lock that another thread might hold: not the
+ * runtime's, nor mem.c's, nor libc's. The one that keeps stacks from being given back it
+ * only tries. It blocks all signals, has no M, and touches only stacks whose page it
+ * knows to be there. If it breaks, the process ends without a dump, which would wait for
+ * the server (fatal.c).
  *
  * Stretches
  *
@@ -70,15 +69,13 @@
  * So only stretches of slots are watched in which many goroutines wait for long, and only
  * while one of their stacks is away. Where new pages are often needed nothing is
  * evacuated for a while. Where several goroutines come back at once all of their stretch
- * do: of many that are woken at once each costs a fraction of what a single one does.
+ * do.
  *
- * Whether a goroutine has waited for long is seen by looking twice, at two passes over
- * all stacks: at both it waits, and since the same time. (The time itself may be an old
- * one, see sched.coarse_now.) A goroutine that comes back soon after it was evacuated
- * must be seen waiting at twice as many passes the next time.
- *
- * When a pass finds no stack that may be evacuated later, and the program has done
- * nothing since, the server sleeps until sysmon says that the program has run.
+ * Whether a goroutine has waited for long is seen at two passes over all stacks: at both
+ * it waits, and since the same time. One that comes back soon after it was evacuated must
+ * be seen waiting at twice as many passes the next time. When a pass finds no stack that
+ * may be evacuated later, and the program has done nothing since, the server sleeps until
+ * sysmon says that the program has run.
  *
  * Fork
  *
@@ -89,22 +86,14 @@
  * in one place. Pages that are there by then it leaves alone. vfork and posix_spawn share
  * memory and server.
  *
- * Where
- *
- * Here: the server's thread, its pace, forks. evacuate_take.c: which goroutines have
- * waited for long, and how a stack is taken away. evacuate_serve.c: how it comes back.
- *
- * Rejected
- *
- * - Looking for mutexes in the robust lists of all threads: it says nothing of a thread
- *   that is about to lock one, nor of other futexes.
- * - Restoring in a signal handler: system calls with pointers into the stack would fail.
- * - Keeping only what lies above the stack pointer: saves 150 bytes of 400, and breaks
- *   programs that keep other stacks within theirs.
- * - Write protection, copy, drop: loses what devices write; see userfault_linux.c.
- * - Watching everything: a new goroutine's first page would cost many times as much.
- * - Wakers that put the page back themselves: every wake-up would have to look whether it
- *   is away.
+ * Rejected: looking for mutexes in the robust lists of all threads (it says nothing of a
+ * thread that is about to lock one, nor of other futexes); restoring in a signal handler
+ * (system calls with pointers into the stack would fail); keeping only what lies above
+ * the stack pointer (saves 150 bytes of 400, and breaks programs that keep other stacks
+ * within theirs); write protection, copy, drop (loses what devices write:
+ * userfault_linux.c); watching everything (a new goroutine's first page would cost many
+ * times as much); wakers that put the page back themselves (every wake-up would have to
+ * look whether it is away).
  */
 #include <goro.h>
 

@@ -14,7 +14,6 @@
 #include "sched/check.h"
 #include "sched/runtime.h"
 #include "sched/trace_hook.h"
-#include "sched/world.h"
 
 /* cpus and helped under sched.lock; all but helped may be read without. */
 static bool custom;		/* the program chose a number */

@@ -285,6 +285,10 @@ void procs_follow_machine(void);
 
 /* ---- world.c */
 
+/* The caller owns every P then. In state RUNTIME; may park first, so the M may change. */
+struct m *world_stop(struct m *mp);
+struct m *world_stop_for(struct m *mp, const char *why);	/* the same; for traces */
+struct m *world_start(struct m *mp, int procs);	/* lets procs Ps run again */
 void world_make(int procs);			/* the first Ps */
 void world_stop_here(struct m *mp);		/* gives mp's P to the stopper */
 void world_p_stopped(struct p *pp);		/* an owned P; sched.lock held */

@@ -30,7 +30,6 @@
 
 #include "sched/runtime.h"
 #include "stack/stack.h"
-#include "sched/world.h"
 
 /* How long the world stays stopped for a look that does not end. */
 #define HELD_UP_NS INT64_C(1000000000)

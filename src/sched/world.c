@@ -10,7 +10,6 @@
  * Invariant: while sched.stopping is set no P changes to P_RUNNING except the
  * stopper's own.
  */
-#include "sched/world.h"
 
 #include "base/debug.h"
 #include "base/mem.h"

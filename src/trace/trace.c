@@ -33,7 +33,6 @@
 #include "sched/deadlock.h"
 #include "sched/runtime.h"
 #include "trace/trace.h"
-#include "sched/world.h"
 
 /* Go's. A process that is killed loses its last generation. */
 #define GENERATION_NS 1000000000LL

@@ -349,12 +349,12 @@ static void procs(struct m *mp, int procs)
 
 /* A goroutine stops the world for itself: no other stop, and so no change of generation,
  * comes between world_stop and world_start. */
-static void world_stop(struct m *mp, const char *why)
+static void world_stops(struct m *mp, const char *why)
 {
 	put2(mp, EV_STW_BEGIN, trace_string(why), trace_stack_here(mp));
 }
 
-static void world_start(struct m *mp)
+static void world_starts(struct m *mp)
 {
 	put0(mp, EV_STW_END);
 }
@@ -426,8 +426,8 @@ static void fill_hooks(void)
 		.thread_end = thread_end,
 		.create_outside = create_outside,
 		.procs = procs,
-		.world_stop = world_stop,
-		.world_start = world_start,
+		.world_stop = world_stops,
+		.world_start = world_starts,
 	};
 }
 AT_LOAD(fill_hooks);

@@ -12,7 +12,6 @@
 #include "platform/cpus.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
-#include "sched/world.h"
 #include "test.h"
 
 enum { ROUNDS = 50 };

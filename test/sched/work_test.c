@@ -11,7 +11,6 @@
 #include "sched/runtime.h"
 #include "test.h"
 #include "sched/work.h"
-#include "sched/world.h"
 
 /* A source that keeps parked goroutines: a list for each P, by the P's id. */
 static struct g *kept[GOMAXPROCS_MAX];

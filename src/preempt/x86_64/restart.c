@@ -54,7 +54,7 @@
  * at the same depth and with the same arguments, one that ours interrupted fails with
  * EINTR, too.
  */
-#include "preempt/x86_64/restart.h"
+#include "preempt/restart.h"
 
 #include <errno.h>
 #include <linux/futex.h>
