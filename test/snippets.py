@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """snippets.py CC FLAG... -- LIBRARY FILE.md... - checks the C in documents.
 
-A block that includes <goro.h> is a program: it compiles without a warning and runs; if a
+A block that includes <goro.h>, or <goro.hpp> as C++, is a program: it compiles without a warning and runs; if a
 text block follows, that is what it prints. One with <!-- program: NAME --> before it is compiled
 only: a test of the page runs it. Another block compiles as it is if it defines a
 function, and else as the body of one; a line of "..." stands for what is left out. What it uses is declared in a comment before it:
@@ -9,11 +9,12 @@ function, and else as the body of one; a line of "..." stands for what is left o
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-BLOCK = re.compile(r"(?:^<!-- given: (.*?) -->\n|^<!-- program: (.*?) -->\n)?^```c\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- given: (.*?) -->\n|^<!-- program: (.*?) -->\n)?^```(?:c|cpp)\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
 HEADERS = "".join(f"#include <{h}.h>\n" for h in (
     "goro", "fcntl", "pthread", "poll", "signal", "stdlib", "string", "sys/socket", "sys/uio", "unistd"))
 
@@ -30,8 +31,13 @@ def wrapped(given, code):
 
 
 def check(cc, library, folder, given, name, code, prints):
-    whole = "#include <goro.h>" in code
-    source, program = os.path.join(folder, "snippet.c"), os.path.join(folder, "snippet")
+    cxx = "#include <goro.hpp>" in code
+    if cxx:
+        if not shutil.which("g++"):
+            return None
+        cc = ["g++", "-std=c++17"] + [flag for flag in cc if flag.startswith("-I")]
+    whole = cxx or "#include <goro.h>" in code
+    source, program = os.path.join(folder, "snippet.cc" if cxx else "snippet.c"), os.path.join(folder, "snippet")
     with open(source, "w") as f:
         f.write(code if whole else wrapped(given, code))
     command = cc + ["-Wall", "-Wextra", "-Werror"] + ["-Wno-unused-" + what for what in ("function", "variable", "but-set-variable", "parameter")]

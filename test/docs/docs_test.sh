@@ -33,7 +33,7 @@ while IFS=: read -r page link; do
 	[ -z "$target" ] || file=$(dirname "$page")/$target
 	[ -e "$file" ] || { complain "$page: a link to $link"; continue; }
 	[ -z "$anchor" ] || headings "$file" | grep -qx -- "$anchor" || complain "$page: no heading for $link"
-done < <(grep -oH '](\([^)]*\))' ./*.md docs/*.md examples/*.md examples/*/*.md examples/*/*/*.md bench/*.md | sed 's/](\(.*\))$/\1/' | grep -v ':[a-z]*://')
+done < <(grep -oH '](\([^) ]*\))' ./*.md docs/*.md examples/*.md examples/*/*.md examples/*/*/*.md bench/*.md | sed 's/](\(.*\))$/\1/' | grep -v ':[a-z]*://')
 
 # NAME, FILE and ROOM stand for any; notes on earlier measurements name programs that are gone.
 while IFS=: read -r page path; do
@@ -58,7 +58,7 @@ if [ -x "$goro" ] && [ -z "$TEST_LAUNCHER" ]; then
 	done < <(grep -oHE '(`|\$ |^[[:blank:]])goro [a-z]+[^`]*' "${pages[@]}" | sed -E 's/^([^:]*):[^g]*(goro [a-z])/\1:\2/' | sed 's/ -- .*//')
 fi
 
-for example in examples/*.c examples/*/*.c examples/*/*/*.c; do
+for example in examples/*.c examples/*/*.c examples/*/*/*.c examples/*/*.cc; do
 	name=${example#examples/}
 	grep -qF "($name)" examples/README.md || complain "examples/README.md does not list $name"
 done

@@ -57,8 +57,13 @@ example()
 	/^\.Ed/                      { file = "" }
 	file                         { gsub(/\\e/, "\\"); sub(/^\\&/, ""); print >file }' "$1"
 	[ -s "$work/${1%.*}.c" ] || { echo "$1: no example"; return 1; }
+	compile="$CC -std=c11 -D_GNU_SOURCE"
+	if grep -q '<goro.hpp>' "$work/${1%.*}.c"; then
+		command -v g++ >/dev/null && [ -z "$TEST_LAUNCHER" ] || return 0
+		compile="g++ -x c++ -std=c++17"
+	fi
 	# shellcheck disable=SC2086
-	$CC -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -I"$SOURCE_DIR/include" "$work/${1%.*}.c" \
+	$compile -Wall -Wextra -Werror -O1 -I"$SOURCE_DIR/include" "$work/${1%.*}.c" -x none \
 		"$BUILD_DIR/libgoro.a" -pthread -o "$work/${1%.*}.exe" || { echo "$1: does not compile"; return 1; }
 	timeout 20 $TEST_LAUNCHER "$work/${1%.*}.exe" >"$work/${1%.*}.got" || { echo "$1: status $?"; return 1; }
 	[ ! -e "$work/${1%.*}.out" ] || diff -u "$work/${1%.*}.out" "$work/${1%.*}.got"

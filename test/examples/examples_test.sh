@@ -15,12 +15,23 @@ runs_by_name()
 
 for out in */*.out; do
 	example=${out%.out}
+	[ ! -e "$example.cc" ] || continue
 	[ "$example" != learn/14_queues ] || runs_by_name "$example" || continue
 	timeout 60 $TEST_LAUNCHER "$BUILD_DIR/examples/$example" >"$work/got" 2>"$work/err" ||
 		{ echo "examples/$example: status $?"; cat "$work/err"; status=1; }
 	diff -u "$out" "$work/got" || status=1
 	[ ! -s "$work/err" ] || { echo "examples/$example says: $(cat "$work/err")"; status=1; }
 done
+
+# Those in C++ are compiled as their comment says.
+if command -v g++ >/dev/null && [ -z "$TEST_LAUNCHER" ]; then
+	for source in cxx/*.cc; do
+		g++ -std=c++17 -Wall -Wextra -Wshadow -Werror -I"$SOURCE_DIR/include" "$source" \
+			"$BUILD_DIR/libgoro.a" -pthread -o "$work/program" || { status=1; continue; }
+		timeout 60 "$work/program" >"$work/got" || { echo "examples/$source: status $?"; status=1; }
+		diff -u "${source%.cc}.out" "$work/got" || status=1
+	done
+fi
 [ -n "${GO:-}" ] || exit $status
 
 need_go trace 21

@@ -92,6 +92,19 @@ try()
 		fail "$cc: names of the runtime's are global"
 }
 
+# A program in C++ has goro.hpp beside goro.h.
+cat >prog.cc <<'END_OF_PROGRAM'
+#include "goro.hpp"
+static int start(int, char **)
+{
+	return goro::spawn([] { return 3; }).join() - 3;
+}
+GORO_MAIN(start)
+END_OF_PROGRAM
+if command -v g++ >/dev/null; then
+	g++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only prog.cc 2>log || fail "goro.hpp: $(cat log)"
+fi
+
 if [ -n "$TOOLCHAIN_FILE" ]; then
 	try "${CC##*/}" $TEST_LAUNCHER
 	exit

@@ -94,7 +94,7 @@ echo "CMake"
 run "CMake, shared" cmake-build/with_shared
 run "CMake, static" cmake-build/with_static
 
-for header in "$SOURCE_DIR"/include/*.h "$SOURCE_DIR"/include/goro/*.h; do
+for header in "$SOURCE_DIR"/include/*.h "$SOURCE_DIR"/include/*.hpp "$SOURCE_DIR"/include/goro/*.h; do
 	[ ! -e "$header" ] || [ -e "prefix/include/${header#"$SOURCE_DIR"/include/}" ] ||
 		{ echo "${header##*/} is not installed"; exit 1; }
 done
