@@ -12,8 +12,8 @@
  * printed before it, as in Go.
  *
  * A C++ exception passes goro_try, which runs its defers first. It cannot leave a defer:
- * see cxx.c. A panic that comes back to goro_try leaves the exceptions that were thrown
- * or caught on the way; they are not freed.
+ * see cxx.c. A panic that comes back to goro_try calls the destructors on the way, and
+ * ends the catch blocks there: see panic_cxx.c.
  *
  * goexit is a panic that no goro_try stops. A defer that panics during goexit, inside a
  * try, would have been recovered there, so goexit goes on.
@@ -23,6 +23,7 @@
  * panic and printed, and goro_try returns no_memory.
  */
 #include "goroutine/panic.h"
+#include "goroutine/panic_cxx.h"
 
 #include <goro.h>
 #include <setjmp.h>
@@ -49,6 +50,7 @@ struct try_frame {
 	struct panic *panics;
 	uint32_t preempt_off;	/* the goroutine's nesting when the try began */
 	struct cxx_state cxx;	/* the thread's exceptions when the try began */
+	struct panic_unwinding unwinding;
 	char *message;		/* of the panic that came back here */
 	bool exiting;		/* goexit is running its defers */
 };
@@ -205,6 +207,11 @@ static _Noreturn void end_of_panic(const struct g *gp)
 	_exit(2);
 }
 
+static _Noreturn void back_to_try(void *frame)
+{
+	_longjmp(((struct try_frame *)frame)->back, 1);
+}
+
 /* The message becomes goro_try's. p itself lies on the stack that panics. */
 static _Noreturn void panic_with(struct panic *p)
 {
@@ -223,7 +230,8 @@ static _Noreturn void panic_with(struct panic *p)
 		goexit_continue(gp);
 	}
 	frame->message = p->message;
-	_longjmp(frame->back, 1);
+	panic_unwind(&frame->unwinding, back_to_try, frame);
+	back_to_try(frame);
 }
 
 static void say(struct panic *p, const char *fmt, va_list ap)

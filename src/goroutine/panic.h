@@ -7,6 +7,7 @@
  *
  * 	goroutine.c	start with attributes, id, name, lock to a thread
  * 	panic.c		panic, defer, try, goexit
+ * 	panic_cxx.c	destructors that a panic calls
  * 	local.c		goroutine-local storage
  * 	errno.c		errno
  * 	run.c		goro_run

@@ -27,6 +27,7 @@
  * No exception may leave a goroutine's function, a deferred function or a destructor of
  * goro_key_make: there is nothing left that could catch it, or a panic cannot be left
  * halfway. The search ends there with a report, and the C++ runtime calls std::terminate.
+ * cxx_thrown.c tells what the exception is.
  */
 #include "sched/cxx.h"
 
@@ -53,27 +54,22 @@ struct cxx_state *cxx_of_thread(void)
 	return load_relaxed(&sched.program) & PROGRAM_CXX ? __cxa_get_globals() : NULL;
 }
 
-/* Leaves out the frames inside of the one that goes on at pc. */
-static void report(uintptr_t pc)
+/* As a panic is reported. Leaves out the frames inside of the one that goes on at pc. */
+static void report(uint64_t kind, void *exception, uintptr_t pc)
 {
 	struct printer pr = print_to_fd(STDERR_FILENO);
-	const struct g *gp = m_self()->curg;
 
-	if (gp->is_foreign) {
-		print_str(&pr, "fatal error: thread");
-	} else {
-		print_str(&pr, "fatal error: goroutine ");
-		print_int(&pr, (int64_t)gp->id);
-	}
-	print_str(&pr, " ended by an uncaught C++ exception\n");
+	print_str(&pr, "panic: uncaught C++ exception ");
+	cxx_print_thrown(&pr, kind, exception);
+	print_str(&pr, "\n");
 	print_flush(&pr);
 	fatal_dump(CULPRIT_PANIC, pc);
 }
 
 CXX_ROUTINE(cxx_no_way_out)
 {
-	if (CXX_PASSES)
-		return CXX_GO_ON;	/* pthread_exit, which no frame can refuse */
-	report((uintptr_t)__builtin_return_address(0));
+	if (CXX_UNWINDS)
+		return CXX_GO_ON;	/* pthread_exit or a panic: no frame can refuse */
+	report(kind, exception, (uintptr_t)__builtin_return_address(0));
 	return NOBODY_CATCHES;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/print.h"
 #include "sched/types.h"
 
 /* What the C++ runtime keeps for a thread (__cxa_eh_globals): the exceptions in whose
@@ -55,8 +56,18 @@ static inline bool cxx_take(struct m *mp, struct cxx_state *s)
 	int name(int version, int actions, uint64_t kind, void *exception, void *at)
 
 /* Whether the stack is being unwound; otherwise a frame that catches is looked for. */
-#define CXX_PASSES (((void)version, (void)kind, (void)exception, (void)at, actions) & 2)
-#define CXX_GO_ON  8
+#define CXX_UNWINDS (((void)version, (void)kind, (void)exception, (void)at, actions) & 2)
+/* Whether it is unwound by an exception, or by pthread_exit. A panic has ended by itself
+ * what the routines below it would end. */
+#define CXX_PASSES  (CXX_UNWINDS && kind != CXX_PANIC)
+#define CXX_GO_ON   8
+
+/* The class of the exception by which panic_cxx.c unwinds: "GOROPANI". */
+#define CXX_PANIC UINT64_C(0x474f524f50414e49)
+
+/* Prints the type of an exception that a routine was given, and its what(). Defined in
+ * cxx_thrown.c. */
+void cxx_print_thrown(struct printer *pr, uint64_t kind, void *exception);
 
 /* The personality of a function that no exception may leave: ends the program. */
 int cxx_no_way_out(int version, int actions, uint64_t kind, void *exception, void *at);

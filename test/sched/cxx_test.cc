@@ -398,8 +398,8 @@ template <void f()> static void ends_uncaught()
 		exit(goro_run([](int, char **) { f(); wait_for_the_end(); return 0; }, 0, nullptr));
 	}, &o);
 	CHECK_EQ(o.signal, SIGABRT);
-	CHECK_CONTAINS(o.err, "fatal error: goroutine ");
-	CHECK_CONTAINS(o.err, " ended by an uncaught C++ exception\n\ngoroutine ");
+	CHECK_CONTAINS(o.err, "panic: uncaught C++ exception std::runtime_error: nobody catches it\n\n"
+	                      "goroutine ");
 	CHECK_CONTAINS(o.err, "throw_error");
 }
 
