@@ -140,7 +140,7 @@ static __attribute__((noinline)) struct g *g_get_slow(struct m *mp, int cls)
 
 	check(!pp || pp->gfree_n == 0);
 	if (got > 0) {
-		/* Together; see wake_sleepers in timers.c. */
+		/* together, so that they wait for their translations together */
 		for (size_t i = 0; i < got; i++)
 			__builtin_prefetch(gs[i], 1);
 	} else {
@@ -270,20 +270,6 @@ static inline uint64_t id_take(struct p *pp)
 	return likely(pp && pp->ids.next != pp->ids.end) ? pp->ids.next++ : id_take_slow(pp);
 }
 
-/* Without a P. */
-static __attribute__((noinline)) void launch_outside(struct m *mp, struct g *gp)
-{
-	fetch_add_relaxed(&sched.plain.created, 1);
-	lock_acquire(&sched.lock);
-	trace_create_outside(mp, gp);
-	/* release: as in g_set_runnable */
-	store_release(&gp->status, G_RUNNABLE);
-	globq_put_fresh(gp);
-	lock_release(&sched.lock);
-	wake();
-	monitor.somebody_waits();
-}
-
 /* What differs from the default is set, and gp is the caller's alone. in_order: it begins
  * after all that wait here, and not before goroutines that are started later. */
 static inline __attribute__((always_inline)) void
@@ -298,7 +284,8 @@ launch(struct m *mp, struct g *gp, void *caller, bool in_order)
 	context_make(&gp->context, gp->stack.hi);
 	tool_fiber_make(&gp->tool, gp->stack.lo, (size_t)(gp->stack.hi - gp->stack.lo));
 	if (unlikely(!pp)) {
-		launch_outside(mp, gp);
+		fetch_add_relaxed(&sched.plain.created, 1);
+		g_runnable_outside(mp, gp, true);
 		return;
 	}
 	g_set_runnable(pp, gp);

@@ -49,12 +49,16 @@ void park_unlock(struct m *mp, struct g *gp)
 	lock_release(mp->after.arg);
 }
 
-static void ready_elsewhere(struct m *mp, struct g *gp)
+void g_runnable_outside(struct m *mp, struct g *gp, bool is_new)
 {
 	check(!mp->p || debug.migrate);
 	lock_acquire(&sched.lock);
-	trace_ready_outside(mp, gp);
-	store_relaxed(&gp->status, G_RUNNABLE);
+	if (is_new)
+		trace_create_outside(mp, gp);
+	else
+		trace_ready_outside(mp, gp);
+	/* release: as in g_set_runnable */
+	store_release(&gp->status, G_RUNNABLE);
 	globq_put_fresh(gp);
 	lock_release(&sched.lock);
 	wake();
@@ -70,7 +74,7 @@ static inline bool ready_here(struct m *mp, struct g *gp)
 		return false;
 	}
 	if (unlikely(!mp->p || debug.migrate)) {
-		ready_elsewhere(mp, gp);
+		g_runnable_outside(mp, gp, false);
 		return false;
 	}
 	g_set_runnable(mp->p, gp);

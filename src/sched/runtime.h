@@ -112,6 +112,8 @@ void g_ready(struct m *mp, struct g *gp);
 bool g_ready_exit(struct m *mp, struct g *gp);
 /* True: the caller queues or runs gp. False: there is nothing left to do for it. */
 bool g_make_runnable(struct m *mp, struct g *gp);
+/* Makes gp runnable, of an M without a P: it goes first in the global queue. */
+void g_runnable_outside(struct m *mp, struct g *gp, bool is_new);
 
 /* Whether a P is idle and there is a CPU for it. Beyond the CPUs another thread would
  * only take one from a thread that works, and part goroutines that talk to each other.

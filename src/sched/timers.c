@@ -95,26 +95,6 @@ bool timers_are_due(const struct p *pp)
 	return min != TIMER_NEVER && min <= os_now();
 }
 
-/* The prefetches come without anything in between, to wait for their translations
- * together. The sleepers prefetch the stacks, one after the other (runq_fetch_next). */
-static void wake_sleepers(struct m *mp, const struct timer_entry *due, uint32_t n)
-{
-	bool queued = false;
-
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(entry_g(due[i]), 1);
-	for (uint32_t i = 0; i < n; i++) {
-		struct g *gp = entry_g(due[i]);
-
-		if (!g_make_runnable(mp, gp))
-			continue;
-		runq_put_in_order(mp->p, gp);
-		queued = true;
-	}
-	if (queued)
-		wake();
-}
-
 static uint32_t fire_due(struct m *mp, struct timers *ts, int64_t now)
 {
 	struct timer_entry due[TIMERS_TOGETHER];
@@ -123,7 +103,9 @@ static uint32_t fire_due(struct m *mp, struct timers *ts, int64_t now)
 	while (load_relaxed(&ts->min_when) <= now && (n = timers_take_due(ts, now, due))) {
 		all += n;
 		if (entry_is_sleep(due[0])) {
-			wake_sleepers(mp, due, n);
+			/* each fetches the stacks behind it: runq_fetch_next */
+			for (uint32_t i = 0; i < n; i++)
+				g_ready_in_order(mp, entry_g(due[i]));
 		} else {
 			struct timer *t = entry_timer(due[0]);
 
