@@ -27,6 +27,14 @@ struct hook {
 	}                                                                         \
 	_Static_assert(1, "takes the semicolon")
 
+/* FILL(fatal_dump, dump_fatal); sets a room below's pointer to a function at load. */
+#define FILL(pointer, function)                                                   \
+	static void fill_##pointer(void)                                          \
+	{                                                                         \
+		pointer = (function);                                             \
+	}                                                                         \
+	AT_LOAD(fill_##pointer)
+
 /* ADD_AT_LOAD(signals, struct preempt_guest, preempt_guests, .visits = visit); makes an
  * entry, whose struct has the members `order` and `next`, and adds it to the list at
  * load: by order, and among equals in order of adding. */

@@ -88,11 +88,7 @@ __attribute__((noinline)) void panic_run_defers(struct g *gp, struct defer *unti
 	}
 }
 
-static void fill_run_defers(void)
-{
-	g_run_defers = panic_run_defers;
-}
-AT_LOAD(fill_run_defers);
+FILL(g_run_defers, panic_run_defers);
 
 void panic_run_deferred(void (*fn)(void *arg))
 {

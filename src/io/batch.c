@@ -289,7 +289,6 @@ ssize_t batch_send(struct fd *f, void *buf, size_t n, int flags)
 	if (unlikely(may_send(mp))) {
 		gp->io = (struct io_wait){ .fd = f, .buf = buf, .bytes = n,
 		                           .flags = flags | MSG_DONTWAIT | MSG_NOSIGNAL };
-		runq_prefetch(mp->p);
 		mp = park(mp, commit, NULL, WAIT_IO);
 		r = is_result(gp->io.result) ? gp->io.result : -EAGAIN;
 	}

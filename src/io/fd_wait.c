@@ -50,7 +50,6 @@
 #include "platform/os.h"
 #include "platform/own_fd.h"
 #include "base/throw.h"
-#include "sched/runq.h"
 #include "sched/runtime.h"
 
 /* The tag of f's events: it differs from those of files that had the number before. lock
@@ -436,8 +435,6 @@ static int finish_wait(struct fd_use *u, struct m *mp, int r, unsigned what, int
 		gp->io.flags = MSG_DONTWAIT;
 	}
 	fd_count_wait(mp, false);
-	if (likely(mp->p))
-		runq_prefetch(mp->p);
 	mp = park_until(mp, &f->lock, WAIT_IO, own, fire_own);
 	fd_count_wait(mp, true);
 	r = gp->io.why;

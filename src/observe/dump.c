@@ -273,11 +273,7 @@ static void dump_fatal(enum culprit who, uintptr_t pc)
 	print_flush(&pr);
 }
 
-static void fill_fatal_dump(void)
-{
-	fatal_dump = dump_fatal;
-}
-AT_LOAD(fill_fatal_dump);
+FILL(fatal_dump, dump_fatal);
 
 /* ---------------------------------------------------------------- goro_dump */
 

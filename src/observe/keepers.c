@@ -126,8 +126,4 @@ static void print_keepers(struct printer *pr)
 		print_kind(pr, kind);
 }
 
-static void fill_limit_keepers(void)
-{
-	limit_keepers = print_keepers;
-}
-AT_LOAD(fill_limit_keepers);
+FILL(limit_keepers, print_keepers);

@@ -298,11 +298,7 @@ static void convoy_pass_on(struct m *mp)
 	lock_release(&sched.lock);
 }
 
-static void fill_turn_pass_on(void)
-{
-	turn_pass_on = convoy_pass_on;
-}
-AT_LOAD(fill_turn_pass_on);
+FILL(turn_pass_on, convoy_pass_on);
 
 /* ------------------------------------------------------------------ slices */
 

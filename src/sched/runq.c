@@ -532,9 +532,6 @@ void runq_put_in_order_slow(struct p *pp, struct g *gp)
 	lock_release(&sched.lock);
 }
 
-/* About the frames from the program's call of goro down to the switch. */
-#define PREFETCH_BYTES 512
-
 /* A thief may have taken gp: what is read then is of no use, and does no harm. */
 TOOL_UNORDERED static const char *stack_of(const struct g *gp)
 {
@@ -565,20 +562,6 @@ void runq_fetch_next(const struct p *pp)
 		for (int i = -FRAMES_BELOW; i < FRAMES_ABOVE; i += CACHE_LINE)
 			__builtin_prefetch(sp + i, 1);
 	}
-}
-
-void runq_prefetch(const struct p *pp)
-{
-	uint32_t h = load_relaxed(&pp->woken.head), n = load_relaxed(&pp->woken.tail) - h;
-	const char *sp;
-
-	if (n > 2)
-		__builtin_prefetch(load_relaxed(&pp->woken.slot[(h + 2) % CAP]), 1);
-	if (n < 2)
-		return;
-	sp = stack_of(load_relaxed(&pp->woken.slot[(h + 1) % CAP]));
-	for (int i = 0; i < PREFETCH_BYTES; i += CACHE_LINE)
-		__builtin_prefetch(sp + i, 1);
 }
 
 /* It opens another subtree beside the one that is walked: so the clock decides when. */

@@ -18,10 +18,6 @@
  * held. */
 void runq_drain(struct p *pp);
 
-/* Owner only, about to park, and the oldest woken runs next, probably for a few system
- * calls: prefetches the stack of the one after it. */
-void runq_prefetch(const struct p *pp);
-
 /* Owner only, just woken from a long wait: prefetches for those behind it. */
 void runq_fetch_next(const struct p *pp);
 
