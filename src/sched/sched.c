@@ -464,25 +464,6 @@ void wake_for_queued(void)
 		wake();
 }
 
-static bool others_seem_idle(void)
-{
-	return load_relaxed(&sched.idle_p_n) == load_relaxed(&sched.gomaxprocs) - 1;
-}
-
-/* Whether the caller's is the only P in use. The lock orders it with an M that gave its P
- * up before, or gets one after: no barrier is needed. */
-static bool others_are_idle(void)
-{
-	bool idle;
-
-	if (!others_seem_idle())
-		return false;
-	lock_acquire(&sched.lock);
-	idle = others_seem_idle();
-	lock_release(&sched.lock);
-	return idle;
-}
-
 void spinning_end(struct m *mp)
 {
 	bool hushed = timers_are_hushed(mp);
@@ -494,8 +475,7 @@ void spinning_end(struct m *mp)
 	fence_seqcst();
 	if (!p_to_spare())
 		return;
-	if (!others_are_idle())
-		os_membarrier();	/* see wake */
+	os_membarrier();	/* see wake */
 	if (any_queued(hushed ? mp->p : NULL))
 		wake();
 }
