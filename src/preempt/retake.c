@@ -49,7 +49,7 @@
 #include "sched/work.h"
 
 /* Stopped goroutines for each P that are many. A goroutine that has not begun then waits
- * for a whole slice. */
+ * for a whole slice, and slices are CPU time. */
 #define STOPPED_MANY 2
 
 /* Looks at intervals of LOOK_SOON_NS after one found a P to take, before they become
@@ -248,16 +248,21 @@ static bool next_stays(const struct p *pp, const struct runq_look *look)
 	return look->next && look->switches == seen_of(pp)->looked_switches;
 }
 
+static bool many_stopped(void)
+{
+	size_t many = (size_t)load_relaxed(&sched.gomaxprocs) * STOPPED_MANY;
+
+	return load_relaxed(&globq.bound.n) >= many;
+}
+
 /* Whether a goroutine waits that was just started or woken. A stopped goroutine keeps a
  * thread, and one that has not begun needs none. So with many stopped already, those that
  * have not begun can wait for a whole slice. */
 static bool somebody_just_came(const struct p *pp)
 {
 	struct runq_look look = runq_look(pp);
-	size_t many = (size_t)load_relaxed(&sched.gomaxprocs) * STOPPED_MANY;
 
-	return look.woken || next_stays(pp, &look) ||
-	       (look.started && load_relaxed(&globq.bound.n) < many);
+	return look.woken || next_stays(pp, &look) || (look.started && !many_stopped());
 }
 
 /* Whether the poller has events, and no P is about to look by itself. */
@@ -315,7 +320,7 @@ static void slice_seen(struct p *pp, struct m *mp, uint64_t tick, int64_t now)
 	s->tick = tick;
 	s->mp = mp;
 	s->switches = load_relaxed(&pp->count.switches);
-	s->cpu = only_cpus_are_short() ? os_thread_cpu(load_relaxed(&mp->tid)) : -1;
+	s->cpu = only_cpus_are_short() || many_stopped() ? os_thread_cpu(load_relaxed(&mp->tid)) : -1;
 	s->at = resumed ? load_relaxed(&pp->slice.at) : now;
 	if (!resumed)
 		unsteady(mp);
@@ -345,6 +350,7 @@ static struct retake_view view_of(struct p *pp, struct m *mp, uint64_t tick, int
 		.convoy = convoy,
 		.cpus_short = only_cpus_are_short(),
 		.brisk = load_relaxed(&monitor.brisk),
+		.many_stopped = many_stopped(),
 		.look = look_ns,
 	};
 }

@@ -9,10 +9,14 @@
  *	   clock is the cheap hint. Only when it stands still is the thread looked at.
  *	4. The slice is not over: leave the P.
  *	5. The M waits for a CPU, among Ms that have one: leave the P for a few slices.
- *	6. The M sleeps, or has not answered the last signal: take the P.
- *	7. One goroutine used a CPU for the whole slice, and a P is idle because CPUs are
+ *	6. The M sleeps: take the P.
+ *	7. Many goroutines are stopped, and the M has not had the slice as CPU time: leave
+ *	   the P, for STARVED_NS at most. Other programs have the CPUs. To stop this
+ *	   goroutine, too, keeps one more thread, which needs a CPU as well.
+ *	8. The M has not answered the last signal: take the P.
+ *	9. One goroutine used a CPU for the whole slice, and a P is idle because CPUs are
  *	   short: start that P once. The kernel divides the CPUs.
- *	8. Preempt the goroutine, or wait for the try that its handler asked for.
+ *	10. Preempt the goroutine, or wait for the try that its handler asked for.
  */
 #include "preempt/retake_decide.h"
 
@@ -62,7 +66,18 @@ static bool may_lack_cpu(const struct retake_view *v)
 	return v->brisk && v->cpus_short && v->age < LACKS_CPU_SLICES * SLICE_SHORT_NS;
 }
 
-/* 7 above. */
+/* 7 above, if used is known. */
+static bool is_starved(const struct retake_view *v, int64_t slice)
+{
+	return v->used_known == FACT_YES && v->used < slice;
+}
+
+static bool may_be_starved(const struct retake_view *v)
+{
+	return v->many_stopped && v->age < STARVED_NS;
+}
+
+/* 9 above. */
 static bool may_use_another_p(const struct retake_view *v, int64_t slice)
 {
 	return v->cpus_short && v->single && v->age < 2 * slice;
@@ -80,7 +95,13 @@ static struct retake_action slice_over(const struct retake_view *v, int64_t slic
 		return act(RETAKE_LEAVE, LOOK_SOON_NS);
 	if (v->user && v->asleep == FACT_UNKNOWN)
 		return act(RETAKE_SEE_ASLEEP, 0);
-	if (v->user && (v->asleep == FACT_YES || v->unanswered))
+	if (v->user && v->asleep == FACT_YES)
+		return act(RETAKE_TAKE, LOOK_SOON_NS);
+	if (may_be_starved(v) && v->used_known == FACT_UNKNOWN)
+		return act(RETAKE_SEE_USED, 0);
+	if (may_be_starved(v) && is_starved(v, slice))
+		return act(RETAKE_LEAVE, LOOK_NS / 2);
+	if (v->user && v->unanswered)
 		return act(RETAKE_TAKE, LOOK_SOON_NS);
 	if (another_p && v->used_known == FACT_UNKNOWN)
 		return act(RETAKE_SEE_USED, 0);

@@ -19,6 +19,8 @@
 
 /* For so many short slices a goroutine without a CPU is exempt, where CPUs are short. */
 #define LACKS_CPU_SLICES 4
+/* With many goroutines stopped a slice is CPU time, for no longer than this. */
+#define STARVED_NS SLICE_NS
 /* A slice of which so little is left, or a tenth, counts as over. */
 #define SLICE_NEARLY_NS 100000
 
@@ -54,6 +56,7 @@ struct retake_view {
 	bool convoy;		/* goroutines compete for a lock on this P: look often */
 	bool cpus_short;	/* Ps are left, but no CPUs for them */
 	bool brisk;		/* the other Ps get through their work quickly */
+	bool many_stopped;	/* many preempted goroutines wait, each with its thread */
 	int64_t look;		/* ns to the next look, if none is needed before */
 
 	/* Looked up when asked for. */

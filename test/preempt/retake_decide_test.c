@@ -115,6 +115,21 @@ static const struct row rows[] = {
 	{ "another P was tried already: it is preempted",
 	  { COMPUTES(2 * SLICE_NS), AWAKE, NO_CPUS, .used = 2 * SLICE_NS }, RETAKE_YIELD, LOOK_AFTER_NS },
 
+	/* The slice is over, and many are stopped. */
+#define MANY .many_stopped = true, .allowed = SLICE_SHORT_NS, AWAKE
+	{ "many are stopped: had it a CPU?", { COMPUTES(MS), MANY }, RETAKE_SEE_USED, 0 },
+	{ "many are stopped, and it had no CPU for its slice: it is left, though it does not answer",
+	  { COMPUTES(5 * MS), MANY, .used_known = FACT_YES, .used = MS / 2, .unanswered = true },
+	  RETAKE_LEAVE, LOOK_NS / 2 },
+	{ "many are stopped, and it had its slice: it is preempted",
+	  { COMPUTES(2 * MS), MANY, .used_known = FACT_YES, .used = MS }, RETAKE_YIELD, LOOK_AFTER_NS },
+	{ "many are stopped, and its time is not known: it is preempted",
+	  { COMPUTES(2 * MS), MANY, .used_known = FACT_NO }, RETAKE_YIELD, LOOK_AFTER_NS },
+	{ "many are stopped, and it sleeps: it loses its P",
+	  { COMPUTES(2 * MS), MANY, .asleep = FACT_YES }, RETAKE_TAKE, LOOK_SOON_NS },
+	{ "it had no CPU for long: it loses its P after all",
+	  { COMPUTES(STARVED_NS), MANY, .used_known = FACT_YES, .unanswered = true }, RETAKE_TAKE, LOOK_SOON_NS },
+
 	/* The slice is over. */
 	{ "over: it is preempted", { OVER, AWAKE }, RETAKE_YIELD, LOOK_AFTER_NS },
 	{ "over, as the ones before: looked at less often", { OVER, AWAKE, .steady = true }, RETAKE_YIELD, UNANSWERED_NS },
@@ -142,7 +157,7 @@ TEST(every_view_ends_in_an_action)
 {
 	static const int64_t ages[] = { 0, LOOK_EARLY_NS, LOOK_SOON_NS, SLICE_SHORT_NS, SLICE_NS, 5 * SLICE_NS };
 
-	for (unsigned bits = 0; bits < 1 << 14; bits++)
+	for (unsigned bits = 0; bits < 1 << 15; bits++)
 		for (size_t i = 0; i < sizeof(ages) / sizeof(*ages); i++) {
 			struct retake_view v = {
 				.age = ages[i],
@@ -151,6 +166,7 @@ TEST(every_view_ends_in_an_action)
 				.user = bits & 16, .steady = bits & 32, .unanswered = bits & 64,
 				.preempt_off = bits & 128, .convoy = bits & 256,
 				.cpus_short = bits & 512, .brisk = bits & 1024, .look = LOOK_NS,
+				.many_stopped = bits & 16384,
 			};
 			enum retake_fact answer = bits & 2048 ? FACT_YES : FACT_NO;
 			struct retake_action act;
