@@ -363,8 +363,9 @@ static bool library_of(struct reading *r, struct message m, uint32_t *library, u
 static void add_unknown(struct reading *r, struct location *l, uint32_t library, uint64_t address)
 {
 	const char *path = text_of(r->p->names, library), *slash = strrchr(path, '/');
-	char *name = *path ? format("[%s]", slash ? slash + 1 : path)
-	                   : format("0x%llx", (unsigned long long)address);
+	char *name = *path == '[' ? format("%s", path)	/* [vdso] */
+	           : *path        ? format("[%s]", slash ? slash + 1 : path)
+	                          : format("0x%llx", (unsigned long long)address);
 	struct frame *last = l->n ? &r->frame[r->frames - 1] : APPEND(r, frame, frames);
 
 	if (!l->n)

@@ -1,5 +1,6 @@
 /*
- * Two goroutines and a channel without room: each value is handed from one to the other.
+ * Two goroutines and a channel without room: each value is handed from one to
+ * the other.
  */
 #include <goro.h>
 

@@ -1,5 +1,6 @@
 /*
- * A goroutine waits for a pipe: no thread waits with it, and the poller wakes it.
+ * A goroutine waits for a pipe: no thread waits with it, and the poller wakes
+ * it.
  */
 #include <goro.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /*
- * One processor has all the work, and its goroutine does not stop: the other processor
- * steals.
+ * One processor has all the work, and its goroutine does not stop: the other
+ * processor steals.
  */
 #include <goro.h>
 #include <stdatomic.h>
