@@ -59,15 +59,15 @@ s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])'
 }
 
-# await COMMAND...: until it succeeds, for 10 seconds.
+# await COMMAND...: until it succeeds, for a minute: the machine may be busy.
 await()
 {
 	local i
-	for i in $(seq 100); do
+	for i in $(seq 600); do
 		"$@" >/dev/null 2>&1 && return
 		sleep 0.1
 	done
-	echo "no success in 10 seconds: $*"
+	echo "no success in a minute: $*"
 	return 1
 }
 

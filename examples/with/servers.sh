@@ -169,12 +169,12 @@ beside()
 # parked: that all clients are under way at once, on few threads.
 parked()
 {
-	measured "$clients" park
-	all_under_way && few_threads
+	few_in_five measured "$clients" park
+	all_under_way
 }
 
-# few_in_five COMMAND...: few threads, in one of five tries, for those that compute or wait for the
-# disk: a goroutine whose thread gets no CPU keeps it, so what else the machine does adds some.
+# few_in_five COMMAND...: few threads, in one of five tries: a goroutine whose thread gets no CPU keeps
+# it, so what else the machine does adds some.
 few_in_five()
 {
 	local try
