@@ -5,6 +5,8 @@
  * thread prints. Other threads that come meanwhile wait for the end.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include "base/throw.h"
 
 void (*fatal_dump)(enum culprit, uintptr_t pc);
+bool fatal_leaves_core;
 
 static uint32_t dying;
 static __thread bool alone;
@@ -28,6 +31,20 @@ void fatal_alone(void)
 bool fatal_is_alone(void)
 {
 	return alone;
+}
+
+_Noreturn void fatal_exit(void)
+{
+	sigset_t abort_only;
+
+	if (fatal_leaves_core) {
+		sigemptyset(&abort_only);
+		sigaddset(&abort_only, SIGABRT);
+		signal(SIGABRT, SIG_DFL);
+		pthread_sigmask(SIG_UNBLOCK, &abort_only, NULL);
+		raise(SIGABRT);
+	}
+	_exit(2);
 }
 
 void fatal_first_only(void)
@@ -56,7 +73,7 @@ static _Noreturn void die(const char *fmt, va_list ap, enum culprit who)
 	print_flush(&pr);
 	if (fatal_dump && !alone)
 		fatal_dump(who, 0);
-	_exit(2);
+	fatal_exit();
 }
 
 _Noreturn void throw(const char *fmt, ...)

@@ -29,6 +29,11 @@ enum culprit { CULPRIT_RUNTIME, CULPRIT_GOROUTINE, CULPRIT_PANIC, CULPRIT_NOBODY
  * nothing. Filled by dump.c; NULL until it is loaded. */
 extern void (*fatal_dump)(enum culprit, uintptr_t pc);
 
+/* Ends the process with status 2; with GORO_TRACEBACK=crash by SIGABRT, which leaves a
+ * core. Async-signal-safe. */
+_Noreturn void fatal_exit(void) __attribute__((cold));
+extern bool fatal_leaves_core;		/* set by dump.c, when the runtime starts */
+
 /* The caller brings back stacks that others wait for, and must print its message
  * alone. */
 void fatal_alone(void);

@@ -200,7 +200,7 @@ static _Noreturn void end_of_panic(const struct g *gp)
 	fatal_first_only();
 	panic_print(gp, STDERR_FILENO);
 	fatal_dump(CULPRIT_PANIC, 0);
-	_exit(2);
+	fatal_exit();
 }
 
 static _Noreturn void back_to_try(void *frame)

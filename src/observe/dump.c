@@ -42,6 +42,7 @@ static void dump_init(void)
 		dump_level = DUMP_NONE;
 	else if (!strcmp(s, "all") || !strcmp(s, "1") || !strcmp(s, "system") || !strcmp(s, "crash"))
 		dump_level = DUMP_ALL;
+	fatal_leaves_core = !strcmp(s, "crash");
 }
 
 HOOK(at_start, START_STATE, dump_init);

@@ -146,7 +146,7 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 			dump_all_unstopped(&pr, gp, NULL);
 	}
 	if (overflow)
-		_exit(2);
+		fatal_exit();
 	give_to_program(sig, info);
 }
 
@@ -167,7 +167,7 @@ static void on_quit(int sig, siginfo_t *info, void *uc)
 	print_flush(&pr);
 	backtrace_regs(&bt, &regs, gp, mp);
 	dump_all_unstopped(&pr, gp, &bt);
-	_exit(2);
+	fatal_exit();
 }
 
 static void install(int sig, void (*fn)(int, siginfo_t *, void *), struct sigaction *old)
