@@ -17,6 +17,7 @@
  */
 #define _GNU_SOURCE
 #include "preempt/preempt.h"
+#include "base/probe.h"
 
 #include <link.h>
 #include <signal.h>
@@ -121,6 +122,7 @@ static void stop_here(struct m *mp, const void *ucontext)
 	if (attn & ATTN_TAKEN || (border_gives_way(mp, attn) && may_stop(mp, ucontext))) {
 		fetch_and_acqrel(&mp->attn, ~(uint32_t)ATTN_GIVE_WAY);
 		store_relaxed(&mp->watch.put_off, 0);
+		PROBE1(preempt, mp->curg->id);
 		if (mp->p)
 			count_up(&mp->p->count.preemptions, 1);
 		if (mp->p)

@@ -2,6 +2,7 @@
  * border.c - the slow ways in and out of the runtime. See "Owning a P" in rt.h.
  */
 #include "sched/alone.h"
+#include "base/probe.h"
 #include "sched/runq.h"
 #include "sched/timers.h"
 #include "sched/runtime.h"
@@ -98,6 +99,7 @@ static bool take_requests(struct m *mp)
 	if (!border_gives_way(mp, attn) || mp->curg->preempt_off)
 		return false;
 	count_up(&mp->p->count.preemptions, 1);
+	PROBE1(preempt, mp->curg->id);
 	mp->trace.preempted = true;
 	return true;
 }

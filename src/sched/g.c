@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "sched/cxx.h"
+#include "base/probe.h"
 #include "sched/g.h"
 #include "sched/latency.h"
 #include "platform/os.h"
@@ -459,6 +460,7 @@ static inline __attribute__((always_inline)) struct m *finish(struct g *gp)
 	if (unlikely(os_guard_kind != OS_GUARD_MARKER && stack_overflowed(gp)))
 		fatal("stack overflow");
 	count_up(&mp->p->count.ended, 1);
+	PROBE1(end, gp->id);
 	trace_go_end(mp);
 	if (unlikely(gp->locked_m != NULL))
 		end_locked(mp, gp);
@@ -483,6 +485,7 @@ __attribute__((used)) struct m *g_start(struct m *mp)
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 	sched_arrive(mp);
 	rt_exit(mp);
+	PROBE2(start, gp->id, gp->fn);
 	((fn6)gp->fn)(gp->arg[0], gp->arg[1], gp->arg[2], gp->arg[3], gp->arg[4], gp->arg[5]);
 	if (unlikely(gp->defers != NULL))
 		g_run_defers(gp, NULL);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "platform/os.h"
+#include "base/probe.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sched/trace_hook.h"
@@ -201,6 +202,7 @@ void p_handoff(struct p *pp)
 	                cas_seqcst(&sched.spinning, &none, 1);
 
 	check(!pp->mp);
+	PROBE_INT(handoff, pp->id);
 	lock_acquire(&sched.lock);
 	if (!load_relaxed(&sched.stopping) && (work || spinning || globq_length() != 0)) {
 		m_start_unlock(pp, spinning);

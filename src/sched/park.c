@@ -27,6 +27,7 @@
  * also goes on where no thread was woken, since others run or look for work.
  */
 #include "base/debug.h"
+#include "base/probe.h"
 #include "sched/latency.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
@@ -69,6 +70,7 @@ void g_runnable_outside(struct m *mp, struct g *gp, bool is_new)
 static inline bool ready_here(struct m *mp, struct g *gp)
 {
 	check(gp->status == G_WAITING);
+	PROBE1(ready, gp->id);
 	if (unlikely(gp->is_foreign)) {
 		foreign_ready(gp);
 		return false;

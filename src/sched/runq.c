@@ -113,6 +113,7 @@
  * they are linked.
  */
 #include "sched/runq.h"
+#include "base/probe.h"
 
 #include <string.h>
 
@@ -718,6 +719,7 @@ struct g *runq_steal(struct p *pp, struct p *from, bool started, bool woken, boo
 		return NULL;
 	count_up(&pp->count.steals, 1);
 	count_up(&pp->count.stolen, n);
+	PROBE_INTS(steal, pp->id, from->id);
 	return gs[0];
 }
 

@@ -5,6 +5,7 @@
 #define GORO_RUNTIME_H
 
 #include "platform/os.h"
+#include "base/probe.h"
 #include "base/print.h"
 #include "sched/rt.h"
 #include "sched/types.h"
@@ -84,6 +85,7 @@ static inline void park_begin(struct g *gp, enum wait_reason why)
 	gp->wait_reason = (uint8_t)why;
 	gp->wait_since = load_relaxed(&sched.coarse_now);
 	store_relaxed(&gp->status, G_WAITING);
+	PROBE2_SMALL(park, gp->id, gp->wait_reason);
 }
 
 /* Parks the running goroutine. commit runs when its stack is at rest; only after it may

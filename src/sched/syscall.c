@@ -29,6 +29,7 @@
 #include <goro.h>
 
 #include "sched/cxx.h"
+#include "base/probe.h"
 #include "sched/netpoll.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
@@ -46,6 +47,7 @@ static inline void leave_p_behind(struct m *mp)
 {
 	work_before_call(mp);
 	check(mp->p->mp == mp && load_relaxed(&mp->p->status) == P_RUNNING);
+	PROBE1(syscall, mp->curg->id);
 	trace_call_begin(mp);
 	/* release: the goroutine's function and stack; pairs with load_acquire in
 	 * is_blocked of keepers.c */
