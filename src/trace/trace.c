@@ -50,7 +50,9 @@ static struct {
 	int fd;
 	struct note wake;	/* the writer sleeps on it */
 	uint32_t stop;		/* the writer is to end */
-	struct note done;	/* the writer has begun, or has ended */
+	/* Two notes: a trace may fail, and its writer end, before its starter has run. */
+	struct note begun;	/* the writer has begun */
+	struct note ended;	/* the writer has ended */
 	uint32_t threads;	/* writers: 0 or 1 */
 } session;
 
@@ -158,11 +160,11 @@ static void write_on(struct m *mp)
 	write_generation(mp, true);
 }
 
-/* Waits until the writer has begun or ended. In user code, or in a plain thread. */
-static void await_writer(void)
+/* In user code, or in a plain thread. */
+static void await_writer(struct note *has)
 {
 	goro_syscall_enter();
-	note_sleep(&session.done);
+	note_sleep(has);
 	goro_syscall_exit();
 }
 
@@ -173,11 +175,11 @@ static void *writer_thread(void *arg)
 	(void)arg;
 	os_thread_name("goro-trace");
 	begin(mp);
-	note_wake(&session.done);
+	note_wake(&session.begun);
 	trace_write_header(session.fd);
 	write_on(mp);
 	fetch_add_seqcst(&session.threads, (uint32_t)-1);
-	note_wake(&session.done);
+	note_wake(&session.ended);
 	return NULL;
 }
 
@@ -217,7 +219,7 @@ static int start(int fd)
 		close(fd);
 		return -error;
 	}
-	await_writer();
+	await_writer(&session.begun);
 	return 0;
 }
 
@@ -250,7 +252,7 @@ void goro_trace_stop(void)
 		return;
 	store_release(&session.stop, 1);
 	trace_writer_wake();
-	await_writer();
+	await_writer(&session.ended);
 	if (trace_file_is(session.fd))
 		close(session.fd);
 	store_release(&session.state, SESSION_NONE);

@@ -1151,3 +1151,51 @@ GO_TEST(a_trace_that_is_cut_off_can_be_read)
 	munmap(data, (size_t)st.st_size);
 	close(fd);
 }
+
+static void dawdle(int sig)
+{
+	(void)sig;
+	usleep(1000);
+}
+
+struct disturber {
+	pthread_t whom;
+	bool over;
+};
+
+static void *disturb(void *arg)
+{
+	struct disturber *d = arg;
+
+	while (!__atomic_load_n(&d->over, __ATOMIC_RELAXED)) {
+		pthread_kill(d->whom, SIGUSR1);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+/* The writer may be over before the starter goes on, which is most often in a handler
+ * here. */
+GO_TEST(a_trace_that_fails_at_once_can_be_stopped)
+{
+	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct sigaction sa = { .sa_handler = dawdle, .sa_flags = SA_RESTART };
+	struct disturber d;
+	pthread_t t;
+
+	if (fd < 0)
+		SKIP("no /dev/full here");
+	sigaction(SIGUSR1, &sa, NULL);
+	goro_lock_os_thread();
+	d = (struct disturber){ .whom = pthread_self() };
+	CHECK_EQ(pthread_create(&t, NULL, disturb, &d), 0);
+	for (int i = 0; i < 8; i++) {
+		CHECK_EQ(goro_trace_start(fd), 0);
+		goro_trace_stop();
+		CHECK_EQ(goro_trace_error(), -ENOSPC);
+	}
+	__atomic_store_n(&d.over, true, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+	goro_unlock_os_thread();
+	close(fd);
+}
