@@ -74,6 +74,20 @@ void goro_defer(void (*fn)(void *arg), void *arg)
 	gp->defers = d;
 }
 
+void panic_defer(struct defer *d, void (*fn)(void *arg), void *arg)
+{
+	struct g *gp = rt_g();
+
+	*d = (struct defer){ .next = gp->defers, .fn = fn, .arg = arg, .in_frame = true };
+	gp->defers = d;
+}
+
+static void defer_free(struct defer *d)
+{
+	if (!d->in_frame)
+		free(d);
+}
+
 __attribute__((noinline)) void panic_run_defers(struct g *gp, struct defer *until)
 {
 	CXX_PERSONALITY(cxx_no_way_out);
@@ -82,7 +96,7 @@ __attribute__((noinline)) void panic_run_defers(struct g *gp, struct defer *unti
 
 		check(gp->defers);	/* until is in the list */
 		d = *gp->defers;
-		free(gp->defers);
+		defer_free(gp->defers);
 		gp->defers = d.next;
 		d.fn(d.arg);
 	}
@@ -97,7 +111,7 @@ void panic_run_deferred(void (*fn)(void *arg))
 			void *arg = d->arg;
 
 			*at = d->next;
-			free(d);
+			defer_free(d);
 			fn(arg);
 			return;
 		}

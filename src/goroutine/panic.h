@@ -18,6 +18,11 @@
 struct g;
 struct defer;
 
+/* goro_defer without memory of its own, which there may be none of. d lies in the
+ * caller's frame: before the caller returns it calls panic_run_deferred or
+ * panic_run_defers. In user code. */
+void panic_defer(struct defer *d, void (*fn)(void *arg), void *arg);
+
 /* Runs gp's defers, last first, until `until` is the first of the list. In user code. */
 void panic_run_defers(struct g *gp, struct defer *until);
 

@@ -508,7 +508,8 @@ static void leave_out_candidate(struct reach *r, const struct g *gp)
 	size_t n;
 
 	for (const struct defer *d = gp->defers; d; d = d->next)
-		spans_add(&r->but, d, d + 1);
+		if (!d->in_frame)
+			spans_add(&r->but, d, d + 1);
 	if (gp->wait_reason == WAIT_SELECT && (w = select_waiters(gp, &n)) != gp->waiters)
 		spans_add(&r->but, w, w + n);
 }

@@ -142,6 +142,7 @@ struct defer {
 	struct defer *next;
 	void (*fn)(void *);
 	void *arg;
+	bool in_frame;		/* of a function of the runtime's: it is not freed */
 };
 
 struct try_frame;

@@ -11,6 +11,7 @@
 
 #include "sync/freed.h"
 #include "sched/runtime.h"
+#include "goroutine/panic.h"
 
 struct goro_group {
 	goro_ctx *ctx;
@@ -54,11 +55,13 @@ static void leave(void *arg)
 static void member(goro_group *g, int (*fn)(goro_ctx *, void *), void *arg)
 {
 	int err, none = 0;
+	struct defer last;
 
-	goro_defer(leave, g);
+	panic_defer(&last, leave, g);
 	err = fn(g->ctx, arg);
 	if (err != 0 && cas_acqrel(&g->err, &none, err))
 		goro_ctx_cancel_cause(g->ctx, err);
+	panic_run_defers(m_self()->curg, NULL);
 }
 
 /* The limit allows it. */

@@ -52,10 +52,11 @@ CXX_ROUTINE(once_passed)
 static __attribute__((noinline)) void do_slow(struct once *o, void (*fn)(void *), void *arg)
 {
 	uint32_t s = NEW;
+	struct defer d;
 
 	CXX_PERSONALITY(once_passed);
 	if (cas_acqrel(&o->state, &s, RUNNING)) {
-		goro_defer(finish, o);
+		panic_defer(&d, finish, o);
 		fn(arg);
 		panic_run_deferred(finish);
 		return;

@@ -261,16 +261,15 @@ static void worker_main(goro_pool *p)
 {
 	struct worker w = { .pool = p };
 	struct g *gp = m_self()->curg;
-	struct defer *own;
+	struct defer own;
 	struct task t;
 
-	goro_defer(worker_end, &w);
-	own = gp->defers;
+	panic_defer(&own, worker_end, &w);
 	while (next_task(p, &t, w.in_task)) {
 		w.in_task = true;
 		t.fn(t.arg);
-		if (unlikely(gp->defers != own || gp->lock_depth > 0 || load_relaxed(&gp->untidy)))
-			tidy_up(gp, own);
+		if (unlikely(gp->defers != &own || gp->lock_depth > 0 || load_relaxed(&gp->untidy)))
+			tidy_up(gp, &own);
 	}
 	w.in_task = false;
 	panic_run_defers(gp, NULL);	/* while w is there */
