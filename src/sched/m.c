@@ -180,7 +180,9 @@ static int thread_make(void *(*fn)(void *), void *arg)
 	pthread_t thread;
 	int error;
 
-	pthread_attr_init(&attr);
+	error = pthread_attr_init(&attr);
+	if (error)
+		return error;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
 	error = pthread_create(&thread, &attr, fn, arg);
