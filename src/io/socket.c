@@ -77,12 +77,13 @@ static int socket_error(int fd)
 	return r < 0 ? (int)r : -error;
 }
 
+/* Any other error than ENOTCONN says nothing about the connection. */
 static bool is_connected(int fd)
 {
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof peer;
 
-	return sys3(SYS_getpeername, fd, &peer, &len) == 0;
+	return sys3(SYS_getpeername, fd, &peer, &len) != -ENOTCONN;
 }
 
 /* Whether a connection that was begun is made by now. */
@@ -126,7 +127,8 @@ static int connect_repeat(struct io *io, const struct sockaddr *addr, socklen_t 
 		if (r < 0)
 			return r;
 		r = connect_nonblock(f->number, addr, len, load_relaxed(&f->own));
-		if (r == -EINPROGRESS) {
+		/* After EINTR the connection is made in the background, too. */
+		if (r == -EINPROGRESS || r == -EINTR) {
 			r = fd_wait(&io->use, FD_WRITE, seq);
 			return r < 0 ? r : (int)io_repeat(io, try_connected);
 		}

@@ -24,6 +24,7 @@
 #define _GNU_SOURCE
 #include "platform/own_fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -74,7 +75,9 @@ static int keep(int fd, long far, enum own_fd what)
 		sys1(SYS_close, fd);
 		fd = (int)far;
 	}
-	sys3(SYS_fcntl, fd, F_SETSIG, what);
+	/* A sandbox may deny it in the middle of the run. */
+	if (sys3(SYS_fcntl, fd, F_SETSIG, what) < 0)
+		store_relaxed(&marks_work, false);
 	return fd;
 }
 
@@ -106,9 +109,15 @@ int own_fd_copy(int fd)
 	return far >= 0 ? far : (int)sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/* If a sandbox does not let the mark be read, nothing is known against fd. */
 bool own_fd_is(int fd, enum own_fd what)
 {
-	return fd >= 0 && (!marks_work || sys2(SYS_fcntl, fd, F_GETSIG) == (long)what);
+	long mark;
+
+	if (fd < 0 || !load_relaxed(&marks_work))
+		return fd >= 0;
+	mark = sys2(SYS_fcntl, fd, F_GETSIG);
+	return mark == (long)what || (mark < 0 && mark != -EBADF);
 }
 
 void own_fd_close(int *fd, enum own_fd what)
