@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-packages bench examples install reference \
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-faults test-packages bench examples install reference \
 	dist amalgamation deb clean help
 all: build-release
 
@@ -27,6 +27,7 @@ help:
 	@echo "make test-aarch64    all tests on 64-bit ARM, under qemu-user"
 	@echo "make test-musl       all tests with musl for libc"
 	@echo "make test-models     models of what everything rests on, by Spin"
+	@echo "make test-faults     every system call and allocation fails once; CPU=60 for a sample"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
 	@echo "                     (what each mechanism gains: make bench ABLATE=1)"
@@ -70,6 +71,9 @@ test-asan test-tsan test-aarch64 test-musl:
 
 test-models:
 	@test/models/run
+
+test-faults:
+	@test/faults/run $(CPU)
 
 bench:
 	@tools/setup bench || echo "going on without what is missing"
