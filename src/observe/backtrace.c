@@ -64,7 +64,13 @@ void backtrace_regs(struct backtrace *bt, const struct unwind_regs *regs, const 
 	if (begins && sp < (uintptr_t)g_lo) {
 		lo = (uintptr_t)g_lo;	/* overflowed: below is the guard */
 		hi = (uintptr_t)load_relaxed(&gp->stack.hi);
-	} else if (hi == 0) {	/* unknown: only the page of sp is sure to exist */
+	} else if (hi == 0) {
+		/* Unknown: only the page of sp is sure to exist, and not even that if
+		 * nobody is stopped and gp has ended meanwhile. */
+		bt->n = 0;
+		bt->from = FRAMES_RUNTIME;
+		if (!os_is_readable(sp))
+			return;
 		hi = (sp | (os_page_bytes - 1)) + 1;
 	}
 	bt->n = unwind_walk(regs, lo, hi, bt->pc, BACKTRACE_MAX - begins);

@@ -605,3 +605,14 @@ GO_TEST(frame_pointers_end_where_a_goroutine_begins)
 		goro_waitgroup_wait(&wg);
 	}
 }
+
+/* A fatal end stops nobody: a goroutine may end while it is looked at. */
+TEST(one_that_has_just_ended_shows_nothing)
+{
+	static struct g ended;
+	struct backtrace bt;
+
+	ended.context.pc = (void *)1;
+	backtrace_parked(&bt, &ended);
+	CHECK_EQ(bt.n, 0);
+}
