@@ -198,11 +198,18 @@ static void *lookup_thread(void *arg)
 	return NULL;
 }
 
-static void init(void *arg)
+/* Not goro_once_do: without memory now there may be some later. False: there is none. */
+static bool init(void)
 {
-	(void)arg;
-	goro_sema_init(&places, LOOKUPS_MAX);
-	idle = goro_chan_of(struct lookup *, 0);
+	static goro_mutex first;
+	bool ready;
+
+	goro_mutex_lock(&first);
+	if (!idle && (idle = goro_chan_of(struct lookup *, 0)))
+		goro_sema_init(&places, LOOKUPS_MAX);
+	ready = idle != NULL;
+	goro_mutex_unlock(&first);
+	return ready;
 }
 
 /* The thread blocks all signals: they are for the program's own threads. */
@@ -261,12 +268,9 @@ static struct lookup *lookup_make(const char *host, const char *service, int fam
 static int ask_system(const char *host, const char *service, int family, int type,
                       int64_t deadline, struct net_addrs **out)
 {
-	static goro_once once;
-	struct lookup *l;
+	struct lookup *l = init() ? lookup_make(host, service, family, type) : NULL;
 	int r;
 
-	goro_once_do(&once, init, NULL);
-	l = idle ? lookup_make(host, service, family, type) : NULL;
 	if (!l)
 		return -ENOMEM;
 	r = hand_over(l, deadline);

@@ -9,7 +9,8 @@
 #include "platform/tool.h"
 #include "test.h"
 
-static bool none;		/* to the goroutines of this test */
+static bool none;		/* there is no memory at all */
+static int until_fails;		/* at the call of malloc when this comes to 0: 0 never */
 
 #if defined(__GLIBC__) && !TOOL_ASAN && !TOOL_TSAN
 #define HAVE_OWN_MALLOC 1
@@ -18,7 +19,9 @@ void *__libc_malloc(size_t n);
 /* The program's, in place of libc's. */
 void *malloc(size_t n)
 {
-	if (__atomic_load_n(&none, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&none, __ATOMIC_RELAXED) ||
+	    (__atomic_load_n(&until_fails, __ATOMIC_RELAXED) > 0 &&
+	     __atomic_fetch_sub(&until_fails, 1, __ATOMIC_RELAXED) == 1)) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -139,4 +142,22 @@ GO_TEST(once_is_over_after_a_panic)
 	CHECK_STR(goro_try(do_once, &a), "none");
 	CHECK(goro_try(do_once, &a) == NULL);
 	CHECK_EQ(a.n, 1);
+}
+
+static int dial_a_name(void)
+{
+	return goro_dial("tcp4", "localhost:1", goro_deadline_in(10 * GORO_SECOND));
+}
+
+/* Memory that lacks for a moment is missed for that moment alone. */
+GO_TEST(names_are_looked_up_when_there_is_memory_again)
+{
+	if (!HAVE_OWN_MALLOC)
+		SKIP("malloc is not ours here");
+	for (int n = 1; n < 8; n++) {
+		__atomic_store_n(&until_fails, n, __ATOMIC_RELAXED);
+		CHECK(dial_a_name() < 0);
+	}
+	__atomic_store_n(&until_fails, 0, __ATOMIC_RELAXED);
+	CHECK(dial_a_name() != -ENOMEM);
 }
