@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-faults test-packages bench examples install reference \
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-faults test-strangers fuzz test-packages bench examples install reference \
 	dist amalgamation deb clean help
 all: build-release
 
@@ -28,6 +28,8 @@ help:
 	@echo "make test-musl       all tests with musl for libc"
 	@echo "make test-models     models of what everything rests on, by Spin"
 	@echo "make test-faults     every system call and allocation fails once; CPU=60 for a sample"
+	@echo "make test-strangers  signals, tracers, stops and ends under load, for minutes"
+	@echo "make fuzz            libFuzzer on all that reads foreign bytes, SECONDS=60 each"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
 	@echo "                     (what each mechanism gains: make bench ABLATE=1)"
@@ -74,6 +76,12 @@ test-models:
 
 test-faults:
 	@test/faults/run $(CPU)
+
+test-strangers:
+	@test/strangers/run
+
+fuzz:
+	@test/fuzz/run $(if $(filter undefined file,$(origin SECONDS)),60,$(SECONDS)) $(ONLY)
 
 bench:
 	@tools/setup bench || echo "going on without what is missing"
