@@ -64,7 +64,7 @@ static bool went(const char *what, long r)
 	if (r >= 0)
 		return true;
 	if (!faults_any())
-		WRONG("%s: %s, though nothing has failed", what, strerrorname_np(e));
+		WRONG("%s: %s, though nothing has failed", what, strerror(e));
 	if (e == EINTR && !strstr(file_calls, what))
 		WRONG("%s: reports EINTR", what);
 	if (faults_error() < 0 && strcmp(what, "goro_dial") == 0 && (e == EAGAIN || e == EIO || e == ENOENT))
@@ -77,9 +77,9 @@ static bool went(const char *what, long r)
 		WRONG("%s: reports EAGAIN", what);
 	if (e != faults_error() && e != ENOMEM && e != EPIPE && e != ECONNRESET && e != ECANCELED &&
 	    e != ENOTCONN && e != EIO && e != ECONNREFUSED && !(e == EBADF && (strstr(what, "trace") || strstr(what, "profile"))))
-		WRONG("%s: %s", what, strerrorname_np(e));
+		WRONG("%s: %s", what, strerror(e));
 	said++;
-	dprintf(1, "said %s: %s\n", what, strerrorname_np(e));
+	dprintf(1, "said %s: %s\n", what, strerror(e));
 	return false;
 }
 
