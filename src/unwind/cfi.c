@@ -64,12 +64,17 @@ static void set_initial(struct runner *s, uint64_t reg)
 		s->row->reg[reg] = s->initial.reg[reg];
 }
 
+#define LENGTH_BYTES_MAX 10	/* of a 64-bit number; more would be padding */
+
 /* Checks the expression's length here, where the end of the record is known. */
 static const uint8_t *take_expr(struct reader *r)
 {
 	const uint8_t *expr = r->at;
+	uint64_t size = reader_uleb(r);
 
-	reader_skip(r, reader_uleb(r));
+	if (r->at - expr > LENGTH_BYTES_MAX)
+		reader_fail(r);
+	reader_skip(r, size);
 	return expr;
 }
 
@@ -213,8 +218,8 @@ bool cfi_find_row(uintptr_t pc, struct cfi_row *row)
 struct reader cfi_expr(const struct cfi_rule *rule)
 {
 	check(rule->how == CFI_EXPRESSION || rule->how == CFI_VAL_EXPRESSION);
-	/* take_expr has checked the length, which takes ten bytes at most. */
-	struct reader r = reader_make(rule->expr, 10);
+	/* take_expr has checked the length. */
+	struct reader r = reader_make(rule->expr, LENGTH_BYTES_MAX);
 	uint64_t size = reader_uleb(&r);
 
 	return reader_make(r.at, size);
