@@ -87,7 +87,7 @@ static bool room_for(struct inflate *f, size_t n)
 {
 	if (n > f->limit - f->n)
 		return fail(f, "it is too large");
-	if (f->n + n <= f->room)
+	if (f->n + n < f->room)		/* there is a buffer, then, also for no bytes */
 		return true;
 	f->room = 2 * (f->n + n) + 4096;
 	f->out = realloc(f->out, f->room);
