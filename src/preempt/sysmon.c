@@ -10,30 +10,27 @@
  * When every P is idle sysmon lingers for a few ticks, to see to what is left: cold
  * stacks, a deadlock that was not yet certain. Then it sleeps until an M takes a P from
  * the idle list: an idle process makes no system calls. If the keeper is to wake for a
- * timer, sysmon sleeps until SYSMON_AFTER_KEEPER_NS after that at most. Should the keeper
- * get no CPU when its time comes, sysmon wakes another thread. An M that takes a P that
- * shortly before does not wake sysmon. With schedtrace on sysmon never sleeps like that:
+ * timer, sysmon sleeps until SYSMON_AFTER_KEEPER_NS after that at most, and wakes another
+ * thread should the keeper get no CPU. With schedtrace on sysmon never sleeps like that:
  * as in Go, the lines come at their interval even when nothing runs.
  *
  * Getting a CPU
  *
  * A goroutine that wakes beside others that compute depends on sysmon, and sysmon on the
- * kernel. The kernel may let it wait until a thread's kernel slice is over, for
- * milliseconds. It gives a CPU to no thread that has just had more than its share, and
- * looks again only at its next tick; even a high niceness does not help. Where the
- * process may, sysmon therefore runs before all ordinary threads (SCHED_RR, the lowest
- * priority), and leaves what takes long to other threads. Where the process may not,
- * sysmon has at least a short kernel slice, and sleeps for longer than it was awake.
+ * kernel, which may let it wait until a thread's kernel slice is over, for milliseconds,
+ * even with a high niceness. Where the process may, sysmon therefore runs before all
+ * ordinary threads (SCHED_RR, the lowest priority), and leaves what takes long to other
+ * threads. Where the process may not, sysmon has at least a short kernel slice, and
+ * sleeps for longer than it was awake.
  *
  * Its share
  *
  * Such a thread takes a CPU from the threads that it serves. In one program that is 1 or
  * 2 % of a CPU. Where many such programs share a few CPUs, a goroutine waits for a CPU
  * and not for sysmon, and while any goroutine waits sysmon looks: the sysmons of 32
- * programs on two CPUs took half of the time. Built with a tool that makes each look
- * expensive, they took all of it, since no program came to an end with anything. So where
- * CPUs are short sysmon rests for longer, until it takes no more than one part in
- * SYSMON_SHARE of what its process does (weigh).
+ * programs on two CPUs took half of the time. So where CPUs are short sysmon rests for
+ * longer, until it takes no more than one part in SYSMON_SHARE of what its process does
+ * (weigh).
  */
 #include "base/debug.h"
 #include "reclaim/evacuate.h"
@@ -49,51 +46,46 @@
 #include "reclaim/scavenge.h"
 #include "sched/work.h"
 
-/* The shortest and the longest tick, and after how many ticks without work the tick
- * begins to double. All three are Go's. */
+/* The shortest and the longest tick, and the idle ticks before it doubles: all Go's. */
 #define SYSMON_TICK_MIN_NS 20000
 #define SYSMON_TICK_MAX_NS 10000000
 #define SYSMON_QUIET_TICKS 50
 
-/* While nothing runs, sysmon looks this long after the keeper's time. A goroutine that
- * the keeper's timer starts does not concern sysmon before it has run for SLICE_SHORT_NS.
- * */
+/* While nothing runs sysmon looks this long after the keeper's time: what the keeper
+ * starts does not concern it before that. */
 #define SYSMON_AFTER_KEEPER_NS SLICE_SHORT_NS
-/* How late the keeper may be before sysmon wakes another M in its place. A thread takes
- * 25 to 100 us from a timer to a CPU; on the virtual machine where this was measured. */
+/* How late the keeper may be before another M is woken. A thread takes up to 100 us from
+ * a timer to a CPU. */
 #define SYSMON_KEEPER_NS 200000
-/* While the Ps have dense timers (timers_slack), sysmon looks this often whether any M
- * fires them, and not at each timer. */
+/* While timers are dense (timers_slack) sysmon looks this often whether any M fires
+ * them. */
 #define SYSMON_DENSE_NS 1000000
 
 /* After a look sysmon rests for this many times the CPU time of the look. */
 #define SYSMON_REST 2
 
-/* "Its share": sysmon may use one part in SYSMON_SHARE of what the process uses. That is
- * weighed every SYSMON_WEIGH_NS. If sysmon uses less than one part in SYSMON_WEIGH_LEAST
- * of a CPU, its share is not worth a look at the process's time. CPUs are short if
- * SYSMON_CROWD threads for each CPU want one. */
+/* "Its share": one part in SYSMON_SHARE of what the process uses, weighed every
+ * SYSMON_WEIGH_NS if sysmon uses more than one part in SYSMON_WEIGH_LEAST of a CPU. CPUs
+ * are short if SYSMON_CROWD threads for each want one. */
 #define SYSMON_SHARE       8
 #define SYSMON_WEIGH_NS    10000000
 #define SYSMON_WEIGH_LEAST 400
 #define SYSMON_CROWD       2
 
-/* sysmon watches the poller only in a sleep of at least this length: in a shorter one it
- * is awake soon anyway. */
+/* sysmon watches the poller only in a sleep of at least this length. */
 #define SYSMON_WATCH_NS 250000
 
-/* The Ps are brisk if together they switch at least once in BRISK_EACH_NS, on average
- * over SYSMON_PACE_NS. */
+/* The Ps are brisk if together they switch once in BRISK_EACH_NS, over SYSMON_PACE_NS. */
 #define BRISK_EACH_NS  20000
 #define SYSMON_PACE_NS 500000
 
-/* How often sysmon looks for another CPU quota while something runs, and while nothing
+/* How often sysmon looks for another CPU quota, while something runs and while nothing
  * does. A look takes three system calls. */
 #define QUOTA_CHECK_NS      1000000000LL
 #define QUOTA_CHECK_IDLE_NS (4 * QUOTA_CHECK_NS)
 
-/* How long a stack lies unused in the shared pool before its memory is given back, and
- * how long where nothing has run for SCAVENGE_IDLE_NS. */
+/* How long a stack lies unused before its memory is given back, also where nothing
+ * runs. */
 #define STACK_COLD_NS      1000000000LL
 #define STACK_COLD_IDLE_NS 200000000LL
 /* When nothing has run for this long, the memory of all cold stacks is given back. */
@@ -159,10 +151,8 @@ static void sysmon_somebody_waits(void)
 		sysmon_poke();
 }
 
-/* Whether nothing runs, and the keeper's sleep has just ended, or should have: the thread
- * takes a while to come. Another M would find nothing left to do. It would stand in the
- * way of the woken, in the kernel's queues and, since it counts as looking for work, in
- * ours. */
+/* Whether nothing runs, and the keeper is on its way from its sleep. Another M would find
+ * nothing to do, and stand in its way in the kernel's queues and in ours. */
 static bool keeper_comes(int64_t now)
 {
 	int64_t late = now - load_seqcst(&sched.keeper_until);
@@ -170,8 +160,8 @@ static bool keeper_comes(int64_t now)
 	return all_idle() && late >= 0 && late < SYSMON_KEEPER_NS;
 }
 
-/* Sees to it that an M looks at timers that are due: an idle M, or the M that has their
- * P. Returns how soon to look whether the keeper did; TIMER_NEVER: that is not needed. */
+/* Sees to it that an M looks at timers that are due: an idle M, or the M with their P.
+ * Returns how soon to look whether the keeper did; TIMER_NEVER: not needed. */
 static int64_t timers_due(int64_t now)
 {
 	bool any = false;
@@ -196,10 +186,9 @@ static int64_t timers_due(int64_t now)
 	return TIMER_NEVER;
 }
 
-/* Whether the timers are the keeper's: while nothing runs. When the keeper leaves, for
- * whatever it has to do, and timers are due before the tick is over, it says so
- * (sysmon_watch_timers). It leaves under sched.lock, so either it is seen to be gone
- * here, or it sees until when sysmon sleeps. */
+/* Whether the timers are the keeper's: while nothing runs. When it leaves, and timers are
+ * due before the tick is over, it says so (sysmon_watch_timers). It leaves under
+ * sched.lock: either it is seen to be gone here, or it sees until when sysmon sleeps. */
 static bool keeper_watches(void)
 {
 	bool watches;
@@ -221,11 +210,9 @@ static void sysmon_watch_timers(void)
 		sysmon_poke();
 }
 
-/* Whether to watch the poller in the next sleep. A thread that makes a watched descriptor
- * ready wakes sysmon, and may lose its CPU to it. sysmon sleeps shortly when it has just
- * made a P pick another goroutine. That goroutine may write to a socket and wait for the
- * answer, and then its P looks at the poller itself, so sysmon leaves it alone for a
- * while. */
+/* Whether to watch the poller in the next sleep. A thread that makes a descriptor ready
+ * then wakes sysmon, and may lose its CPU to it. After sysmon made a P pick another
+ * goroutine it sleeps shortly, and leaves the poller to that P for a while. */
 static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
 {
 	if (!netpoll_unattended(now)) {
@@ -237,10 +224,8 @@ static bool is_to_watch(struct watch *w, int64_t now, int64_t until)
 	return until - now >= SYSMON_WATCH_NS || now - w->unwatched_at >= NETPOLL_LOAD_NS;
 }
 
-/* How long to rest after a look, at the least: longer than the look took, see "Getting a
- * CPU". By its CPU time: sysmon may have been without a CPU, which is no reason for a
- * longer rest, or there are a thousand Ps to look at, and then a thread that goes before
- * all others must not look most of the time. */
+/* How long to rest after a look: longer than it took ("Getting a CPU"), by CPU time,
+ * since sysmon may have been without a CPU. */
 static int64_t rest_after_look(struct watch *w)
 {
 	int64_t cpu = os_thread_cpu(0), rest;
@@ -252,8 +237,8 @@ static int64_t rest_after_look(struct watch *w)
 	return rest > w->rest ? rest : w->rest;
 }
 
-/* See "Its share". The kernel adds up the process's time over all of its threads, so
- * sysmon asks for that only while it uses a noticeable part of a CPU itself. */
+/* The kernel adds up the process's time over all threads, so sysmon asks only while it
+ * uses a noticeable part of a CPU itself. */
 static void weigh(struct watch *w, int64_t now)
 {
 	int64_t own = w->cpu, all, own_before = w->own_cpu, all_before = w->all_cpu;
@@ -274,10 +259,9 @@ static void weigh(struct watch *w, int64_t now)
 		w->rest /= 2;
 }
 
-/* Sleeps for a tick, or until the next timer if that is earlier, or until poked. Stores
- * when sysmon will look before it reads the timers: see "The keeper" in idle.c. Timers
- * that were due at the last look are with the Ps. Where timers are dense sysmon does not
- * look at each, but often enough to see that no M fires them. */
+/* Sleeps for a tick, until the next timer or until poked. Stores when sysmon will look
+ * before it reads the timers ("The keeper" in idle.c). Those due at the last look are
+ * with the Ps. Dense timers are not looked at one by one. */
 static void tick_sleep(struct watch *w)
 {
 	int64_t tick = w->tick, now = os_now(), until = now + tick, earliest;
@@ -291,8 +275,7 @@ static void tick_sleep(struct watch *w)
 		until = soonest(until, earliest);
 	}
 	store_seqcst(&sched.sysmon_until, until);
-	/* sysmon_until stays: with a later time in it, each timer in between would wake
-	 * us. */
+	/* sysmon_until stays: else each timer in between would wake us. */
 	if (until < now + rest)
 		until = now + rest;
 	check(rest > 0 && until > now);
@@ -322,8 +305,7 @@ static bool unfinished(void)
 
 /* Idle ticks of 10 ms after which even what is unfinished is left alone. */
 #define LINGER_TICKS 100
-/* The first of these ticks. Work that comes at shorter intervals does not wake sysmon
- * each time. */
+/* The first of these: work that comes at shorter intervals does not wake sysmon. */
 #define LINGER_FIRST_NS (2 * SYSMON_TICK_MAX_NS)
 
 /* Whether the keeper sees to everything while sysmon sleeps until `until`. sched.lock
@@ -342,9 +324,8 @@ static bool keeper_sees_to_all(int64_t until)
 	       timers_earliest() >= load_seqcst(&sched.keeper_until);
 }
 
-/* Sleeps until an M takes a P from the idle list: true; or until the keeper was to wake,
- * and SYSMON_AFTER_KEEPER_NS longer: false. Returns true at once if there is something to
- * see to. */
+/* True: an M took a P from the idle list, or there is something to see to. False: the
+ * keeper was to wake SYSMON_AFTER_KEEPER_NS ago. */
 static bool deep_sleep(void)
 {
 	bool asleep, woken = true;
@@ -353,8 +334,7 @@ static bool deep_sleep(void)
 	lock_acquire(&sched.lock);
 	check(!monitor.asleep);		/* only sysmon sets it */
 	until = after_keeper();
-	/* A keeper that went to sleep while no P was idle is to wait in the poller now.
-	 * */
+	/* A keeper that fell asleep while no P was idle is to wait in the poller now. */
 	if (netpoll_on() && !sched.keeper_polls && sched.keeper && all_idle())
 		m_poke_locked();
 	asleep = keeper_sees_to_all(until);
@@ -397,8 +377,7 @@ static uint64_t count_switches(struct watch *w)
 	return w->switches - before;
 }
 
-/* See p_for_events. When the Ps become slow, a keeper that left the poller to them is to
- * wait there again. */
+/* See p_for_events. When the Ps become slow, a keeper is to wait in the poller again. */
 static void judge_pace(struct watch *w, uint64_t switches, int64_t now)
 {
 	bool brisk, was_brisk = load_relaxed(&monitor.brisk);
@@ -449,9 +428,8 @@ static void slow_duties(struct watch *w, int64_t now)
 	hook_run(at_tick);
 }
 
-/* If no M has woken sysmon, it goes on as after an idle tick: the goroutine that the
- * timer was for has just begun, or everything is asleep again. If that happens often
- * sysmon lingers instead. */
+/* If no M has woken sysmon it goes on as after an idle tick: the timer's goroutine has
+ * just begun. If that happens often sysmon lingers instead. */
 static void sleep_and_begin_anew(struct watch *w)
 {
 	int64_t began = os_now();

@@ -33,8 +33,8 @@
 /* An idle thread in excess ends after this long: making it again takes 60 us. */
 #define IDLE_THREAD_END_NS (5 * 1000000000LL)
 
-/* A keeper that leaves the poller to running Ms looks again whether they look, at
- * intervals that double from NETPOLL_ATTENDED_NS up to this. */
+/* Looks of a keeper that leaves the poller to running Ms: their intervals double from
+ * NETPOLL_ATTENDED_NS up to this. */
 #define NETPOLL_RECHECK_MAX_NS 1000000
 
 /* Idle threads beyond the Ps that are kept for good. */
@@ -55,8 +55,8 @@ static void idle_put(struct m *mp)
 	store_relaxed(&sched.idle_m_n, sched.idle_m_n + 1);
 }
 
-/* sched.lock held. Takes mp off the idle list. False: another M took it off already.
- * Constant time: every idle M that is woken comes here, and there may be thousands. */
+/* sched.lock held. False: another M took mp off already. In constant time: there may be
+ * thousands, and each that is woken comes here. */
 static bool idle_remove(struct m *mp)
 {
 	check(lock_is_held(&sched.lock));
@@ -83,9 +83,8 @@ static void keeper_resign(struct m *mp)
 	store_seqcst(&sched.keeper_until, TIMER_NEVER);
 }
 
-/* sched.lock held. Takes the M to wake: the most recently idle. The keeper goes last,
- * except when it waits in the poller and no P is idle. Then it has nothing to do there,
- * and would take what a running P could have. */
+/* sched.lock held. Takes the most recently idle. The keeper goes last, except when it
+ * waits in the poller and no P is idle: then it has nothing to do there. */
 static struct m *idle_take(void)
 {
 	struct m *mp = sched.idle_m;
@@ -109,12 +108,9 @@ static struct m *idle_take(void)
 
 /* ------------------------------------------------------- handing a P over */
 
-/*
- * The P is what counts, not the wake: a note may be woken by a poke as well, and
- * the wake that belongs to a P may come after its M has seen the P and gone on,
- * and be found by its next sleep. So every sleep on a note of an M is in a loop
- * around what it waits for.
- */
+/* The P is what counts, not the wake: a note may be woken by a poke as well, or late,
+ * after its M has seen the P. So every sleep on a note of an M is in a loop around what
+ * it waits for. */
 void m_hand_p(struct m *to, struct p *pp)
 {
 	check(!load_relaxed(&pp->mp) && !load_relaxed(&to->next_p));
@@ -136,23 +132,21 @@ struct p *m_await_p(struct m *mp)
 	return pp;
 }
 
-/* `to` was woken and gets no CPU: the kernel has put it behind a thread that computes,
- * perhaps while another CPU is idle. Its goroutine can wait in the queue as well, and
+/* `to` was woken and gets no CPU. Its goroutine can wait in the queue as well, and
  * another M gets the P. */
 void m_recall_p(struct m *to, struct p *pp)
 {
 	struct p *sent = pp;
 
 	lock_acquire(&sched.lock);
-	/* acquire: what the M is; pairs with m_hand_p. Until it has its P it is at rest,
-	 * so locked_g stands. */
+	/* acquire: what the M is; pairs with m_hand_p. It is at rest, so locked_g
+	 * stands. */
 	if (load_relaxed(&sched.stopping) || !cas_acqrel(&to->next_p, &sent, NULL)) {
 		lock_release(&sched.lock);
 		return;
 	}
 	if (!to->locked_g) {
-		/* It has had its P since, and went idle. The same P was sent to it again,
-		 * as to any idle M. */
+		/* It has had its P and went idle since, and was sent the same P again. */
 		lock_release(&sched.lock);
 		m_hand_p(to, pp);
 		return;
@@ -177,8 +171,8 @@ static void need_m_put(struct p *pp, bool spinning)
 	sched.need_m_n++;
 }
 
-/* sched.lock held. pp goes to gp's own M. The M that was to look for work on pp is to do
- * so on another P. */
+/* sched.lock held. gp's own M gets pp. The M that was to look for work on pp gets
+ * another. */
 static void hand_to_bound(struct g *gp, struct p *pp, bool spinning)
 {
 	struct p *other = NULL;
@@ -218,9 +212,8 @@ void m_start_unlock(struct p *pp, bool spinning)
 	}
 	if ((gp = globq_take_bound())) {
 		/* No M is free, but this goroutine brings its own: it may hold the lock
-		 * that keeps the spawner from making another thread. The next time there
-		 * is to be a free M, or the goroutines that bring theirs (perhaps only
-		 * the one that has just given way) would run for ever. */
+		 * that keeps the spawner from making a thread. The next time there is to
+		 * be a free M, or the goroutines that bring theirs would run for ever. */
 		if (load_relaxed(&sched.want_spare) == SPARE_NONE)
 			store_relaxed(&sched.want_spare, SPARE_WANTED);
 		hand_to_bound(gp, pp, spinning);
@@ -256,9 +249,9 @@ struct idle_role {
 };
 
 /* Sleeps for at most ns (-1: no limit). HANDED: a P was handed over, and mp is off the
- * list. LOOK, EXPIRED: mp was poked, or the time is up, and mp has left the list. mp sees
- * to events from the poller only when it is off the list: while it counts as idle, the
- * goroutines that they concern must count as waiting (deadlock.c). */
+ * list. LOOK, EXPIRED: poked, or the time is up, and mp has left the list. It sees to
+ * events only then: while it counts as idle, the goroutines that they concern count as
+ * waiting (deadlock.c). */
 static enum idle_end idle_sleep(struct m *mp, int64_t ns, bool polls, struct netpoll_events *ev)
 {
 	bool woken = true, ours;
@@ -331,25 +324,28 @@ void m_idle_reconsider(void)
 		netpoll_note_wake(&mp->park);
 }
 
-/* The keeper's time is up, or it was poked: an idle P to run the timers that are due,
- * perhaps those of another P; NULL: none is due, or no P is idle. */
+static struct p *take_idle_p(void)
+{
+	struct p *pp;
+
+	lock_acquire(&sched.lock);
+	pp = load_relaxed(&sched.stopping) ? NULL : p_idle_get();
+	lock_release(&sched.lock);
+	return pp;
+}
+
+/* An idle P for timers that are due, perhaps of another P; NULL: none is due, or idle. */
 static struct p *p_for_timers(void)
 {
-	struct p *pp = NULL;
 	int64_t now = os_now();
 
 	if (timers_earliest() > now)
 		return NULL;
 	store_relaxed(&sched.coarse_now, now);
-	lock_acquire(&sched.lock);
-	if (!load_relaxed(&sched.stopping))
-		pp = p_idle_get();
-	lock_release(&sched.lock);
-	return pp;
+	return take_idle_p();
 }
 
-/* sched.lock held. mp becomes the keeper if there is none, or if an M is to wait in the
- * poller and the keeper does not. */
+/* sched.lock held. mp becomes the keeper if there is none, or none that is to poll. */
 static void choose_role(struct m *mp, struct idle_role *r)
 {
 	bool polls = netpoll_on() && p_for_events() && !netpoll_attended();
@@ -391,8 +387,7 @@ static struct p *go_idle(struct m *mp, struct idle_role *role)
 	return NULL;
 }
 
-/* How long to sleep. A keeper that leaves the poller to running Ms looks again whether
- * they look. */
+/* A keeper that leaves the poller to running Ms looks again whether they look. */
 static int64_t idle_limit(struct idle_role *r)
 {
 	int64_t limit;
@@ -408,16 +403,12 @@ static int64_t idle_limit(struct idle_role *r)
 	return limit < 0 || limit > r->recheck ? r->recheck : limit;
 }
 
-/* Makes the goroutines ready that the events concern: on an idle P for this M, true. If
- * there is none for it now, they go first in the global queue. */
+/* On an idle P for this M: true. If there is none now they go first in the global
+ * queue. */
 static bool take_events(struct m *mp, const struct netpoll_events *ev)
 {
-	struct p *pp = NULL;
+	struct p *pp = p_for_events() ? take_idle_p() : NULL;
 
-	lock_acquire(&sched.lock);
-	if (!load_relaxed(&sched.stopping) && p_for_events())
-		pp = p_idle_get();
-	lock_release(&sched.lock);
 	if (pp) {
 		p_bind(mp, pp);
 		spinning_begin_alone(mp);	/* it runs the first of them itself */

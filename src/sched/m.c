@@ -68,9 +68,8 @@ struct m *m_alloc(void)
 
 extern void *__libc_stack_end __attribute__((weak));
 
-/* Where this thread's stack is, for traces. libc's own answer reads a file of the
- * kernel's for the main thread, and allocates memory, for which a new thread gets an
- * arena: a tenth of a millisecond of what a program takes to start. libc puts what it
+/* For traces. libc's own answer reads a file of the kernel's for the main thread and
+ * allocates memory, a tenth of a millisecond of a program's start. libc puts what it
  * knows of a thread at the end of the thread's stack. */
 static void learn_stack(struct m *mp, size_t own_bytes)
 {
@@ -174,10 +173,12 @@ static size_t tls_bytes(void)
 	return (n + os_page_bytes - 1) / os_page_bytes * os_page_bytes;
 }
 
-static int thread_make(void *(*fn)(void *), void *arg)
+/* With all signals blocked, except for faults: they are not for our threads. */
+int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	sigset_t all, old;
 	int error;
 
 	error = pthread_attr_init(&attr);
@@ -185,26 +186,15 @@ static int thread_make(void *(*fn)(void *), void *arg)
 		return error;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, M_STACK_BYTES + tool_thread_stack_extra() + tls_bytes());
+	os_all_signals(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&thread, &attr, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return error;
 }
 
-/* With all signals blocked, except for faults: they are not for our threads. */
-int m_thread_make_quiet(void *(*fn)(void *), void *arg)
-{
-	sigset_t all, old;
-	int error;
-
-	os_all_signals(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = thread_make(fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return error;
-}
-
-/* The thread starts with all signals blocked, so that none finds it without its M;
- * m_signals_begin gives it the mask of the program's start. */
+/* All signals are blocked until m_signals_begin, so that none finds it without its M. */
 __attribute__((noinline)) int m_make(void)
 {
 	struct m *mp = m_alloc();
@@ -302,8 +292,7 @@ static void *spawner_thread(void *arg)
 	return NULL;
 }
 
-/* The spawner also prepares stacks, when it has no thread to make, and starts the threads
- * that hooks of at_spawner want. */
+/* The spawner also prepares stacks, and runs the hooks of at_spawner. */
 void m_spawn(void)
 {
 	note_wake(&spawner_note);
