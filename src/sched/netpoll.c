@@ -163,15 +163,19 @@ void ready_list_put(struct ready_list *list, struct g *gp)
 	list->tail = gp;
 }
 
+static struct g *list_take(struct ready_list *list)
+{
+	struct g *gp = list->head;
+
+	list->head = gp->link;
+	gp->link = NULL;
+	return gp;
+}
+
 void ready_list_all(struct m *mp, struct ready_list *list)
 {
-	struct g *next;
-
-	for (struct g *gp = list->head; gp; gp = next) {
-		next = gp->link;
-		gp->link = NULL;
-		g_ready_in_order(mp, gp);
-	}
+	while (list->head)
+		g_ready_in_order(mp, list_take(list));
 }
 
 static void looked(void)
@@ -179,14 +183,6 @@ static void looked(void)
 	store_relaxed(&netpoll.looked_at, os_now());
 	store_relaxed(&sched.poll_due, 0);
 	store_relaxed(&pending, 0);
-}
-
-static void count(struct m *mp, uint64_t n)
-{
-	if (mp->p)
-		count_up(&mp->p->count.netpoll_wakeups, n);
-	else
-		fetch_add_relaxed(&sched.netpoll_wakeups, n);
 }
 
 /* The goroutines that the events concern, taken off what they waited for. */
@@ -203,18 +199,11 @@ static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 	netpoll_client.events(mp->p, ev, &list);
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
-	if (n > 0)
-		count(mp, n);
+	if (mp->p)
+		count_up(&mp->p->count.netpoll_wakeups, n);
+	else
+		fetch_add_relaxed(&sched.netpoll_wakeups, n);
 	return list;
-}
-
-static struct g *list_take(struct ready_list *list)
-{
-	struct g *gp = list->head;
-
-	list->head = gp->link;
-	gp->link = NULL;
-	return gp;
 }
 
 /* Makes all of them ready. The first that runs on this P is returned, not queued. */
