@@ -239,50 +239,50 @@ bool timers_put(struct timers *ts, struct timer_entry e)
 	return first;
 }
 
+/* Whether t waits on ts: with ts->lock held then. */
+static bool lock_with(struct timers *ts, const struct timer *t)
+{
+	lock_acquire(&ts->lock);
+	if (load_relaxed(&t->heap) == ts)
+		return true;
+	lock_release(&ts->lock);
+	return false;
+}
+
 bool timers_change(struct timers *ts, struct timer *t, int64_t when, bool *first)
 {
-	bool here;
+	uint32_t i;
 
 	*first = false;
-	if (load_relaxed(&t->heap) != ts)
+	if (load_relaxed(&t->heap) != ts || !lock_with(ts, t))
 		return false;
-	lock_acquire(&ts->lock);
-	here = load_relaxed(&t->heap) == ts;
-	if (here) {
-		uint32_t i = t->index;
-
-		t->when = when;
-		*first = when < ts->min_when;
-		heap_replace(ts, i, entry_of_timer(t));
-		if (i == 0 || *first)
-			min_update(ts);
-	}
+	i = t->index;
+	t->when = when;
+	*first = when < ts->min_when;
+	heap_replace(ts, i, entry_of_timer(t));
+	if (i == 0 || *first)
+		min_update(ts);
 	lock_release(&ts->lock);
-	return here;
+	return true;
 }
 
 bool timer_try_stop(struct timer *t)
 {
 	struct timers *ts;
+	uint32_t i;
 
-	while ((ts = load_acquire(&t->heap)) != NULL) {
-		bool here;
-
-		lock_acquire(&ts->lock);
-		here = load_relaxed(&t->heap) == ts;
-		if (here) {
-			uint32_t i = t->index;
-
-			check(entry_timer(ts->entry[i]) == t);
-			take_off(ts, i);
-			if (i == 0)
-				min_update(ts);
-		}
-		lock_release(&ts->lock);
-		if (here)
-			return true;
-	}
-	return false;
+	do {
+		ts = load_acquire(&t->heap);
+		if (!ts)
+			return false;
+	} while (!lock_with(ts, t));
+	i = t->index;
+	check(entry_timer(ts->entry[i]) == t);
+	take_off(ts, i);
+	if (i == 0)
+		min_update(ts);
+	lock_release(&ts->lock);
+	return true;
 }
 
 /* Lets the thread that fires run, which the kernel may have stopped. */
