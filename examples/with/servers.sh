@@ -173,8 +173,8 @@ parked()
 	all_under_way
 }
 
-# few_in_five COMMAND...: few threads, in one of five tries: a goroutine whose thread gets no CPU keeps
-# it, so what else the machine does adds some.
+# few_in_five COMMAND...: few threads, in one of five tries: a goroutine whose thread gets
+# no CPU keeps it, so what else the machine does adds some.
 few_in_five()
 {
 	local try
