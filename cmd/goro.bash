@@ -20,7 +20,8 @@ _goro()
 	if [[ $word == -* ]]; then
 		local options=--help
 		case ${COMP_WORDS[1]} in
-		build) options+=" -o" ;;
+		run) options+=" --calls" ;;
+		build) options+=" --calls -o" ;;
 		top) options+=" -n -d" ;;
 		trace) options+=" -o --html --perfetto --seconds --from --to" ;;
 		explain) options+=" -o --html --list --source --from --to" ;;

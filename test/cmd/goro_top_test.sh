@@ -18,6 +18,8 @@ set +e
 . "$SOURCE_DIR/cmd/goro.bash"
 for name in $("$goro" --help | sed -n 's/^    \([a-z]*\) .*/\1/p'); do
 	completes "$name" "$name"
+	options=$("$goro" "$name" --help | grep -oE '(^    |\[)--?[a-z]+' | grep -oE -- '-+[a-z]+')
+	completes "$(printf '%s\n' --help $options | sort -u | xargs)" "$name" -
 done
 touch hello.c hello.txt
 completes hello.c run hel
