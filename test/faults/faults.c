@@ -145,8 +145,27 @@ static __attribute__((noinline)) void walk(uint64_t *out, int n)
 	}
 }
 
+/* What stands for this kind and others like it. */
+static int all_like(int kind)
+{
+	switch (kind) {
+	case KIND_mmap: case KIND_mprotect: case LIBC_malloc: case LIBC_calloc:
+	case LIBC_aligned_alloc: case LIBC_open_memstream: case LIBC_vasprintf:
+	case LIBC_pthread_create:
+		return KIND_any_memory;
+	case KIND_epoll_create1: case KIND_eventfd2: case KIND_timerfd_create:
+	case KIND_io_uring_setup: case KIND_userfaultfd: case KIND_pidfd_open:
+	case KIND_pidfd_getfd: case KIND_openat: case KIND_fcntl_dup: case KIND_pipe2:
+	case KIND_socket: case KIND_accept4: case LIBC_fopen: case LIBC_open:
+	case LIBC_socket: case LIBC_pipe2:
+		return KIND_any_descriptor;
+	default:
+		return -1;
+	}
+}
+
 /* 0: the call is to be made. SHORT: with half of the length. Or the error. */
-static __attribute__((noinline)) int verdict(int kind)
+static __attribute__((noinline)) int verdict_of(int kind)
 {
 	uint32_t n = __atomic_add_fetch(&faults_log->count[kind], 1, __ATOMIC_RELAXED);
 
@@ -164,6 +183,13 @@ static __attribute__((noinline)) int verdict(int kind)
 	if (__atomic_fetch_add(&faults_log->hits, 1, __ATOMIC_RELAXED) == 0)
 		walk(faults_log->frames, FAULTS_FRAMES);
 	return plan.is_short ? SHORT : plan.is_ok ? OK : plan.error;
+}
+
+static int verdict(int kind)
+{
+	int all = all_like(kind), error = verdict_of(kind);
+
+	return all >= 0 && error == 0 ? verdict_of(all) : error;
 }
 
 /* ------------------------------------------------------------- system calls */

@@ -4,6 +4,9 @@
  * count, has this value. The first line that fits holds. LIBC(name, errors...) is a
  * function of libc; positive numbers for those that return the error.
  *
+ * any_memory and any_descriptor stand for all kinds that need some, together: see
+ * faults.c. They fail as all do where there is none left.
+ *
  * The errors are those of the calls' manual pages, but for EFAULT and for what only
  * arguments of a wrong kind lead to, such as ENOTSOCK. ETIMEDOUT is for a wait with a
  * timeout. What is an answer rather than an error is left out, since the kernel sends an
@@ -16,6 +19,8 @@
  * nothing. A line that has only 0 is of a call that cannot fail with arguments such as
  * the runtime's.
  */
+KIND(any_memory, -2, -1, 0, 0, ENOMEM)
+KIND(any_descriptor, -2, -1, 0, 0, EMFILE, ENFILE)
 KIND(futex_wait, SYS_futex, 1, 0x7f, 0, EAGAIN, EINTR, ETIMEDOUT, ok)
 KIND(futex_wake, SYS_futex, 1, 0x7f, 1, 0)
 KIND(futex_else, SYS_futex, -1, 0, 0, EINVAL, ENOSYS)
