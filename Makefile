@@ -10,7 +10,7 @@ export BUILD JOBS CMAKE_FLAGS
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-faults test-strangers fuzz test-packages bench examples install reference \
+.PHONY: all demo test test-long test-real soak test-asan test-tsan test-aarch64 test-musl test-models test-sim test-faults test-strangers fuzz test-packages bench examples install reference \
 	dist amalgamation deb clean help
 all: build-release
 
@@ -30,6 +30,7 @@ help:
 	@echo "make test-faults     every system call and allocation fails once; CPU=60 for a sample"
 	@echo "make test-strangers  signals, tracers, stops and ends under load, for minutes"
 	@echo "make fuzz            libFuzzer on all that reads foreign bytes, SECONDS=60 each"
+	@echo "make test-sim        the runtime under simulation, SEEDS of each scene"
 	@echo "make bench           the benchmarks, beside Go and others"
 	@echo "                     (some: make bench ONLY=pingpong,yield PEERS=go PROCS=1,2 SCALE=)"
 	@echo "                     (what each mechanism gains: make bench ABLATE=1)"
@@ -82,6 +83,14 @@ test-strangers:
 
 fuzz:
 	@test/fuzz/run $(if $(filter undefined file,$(origin SECONDS)),60,$(SECONDS)) $(ONLY)
+
+# A minute in CI; SEEDS=10000 takes some minutes.
+test-sim:
+	@mkdir -p $(BUILD)
+	@{ cmake --preset sim -B $(BUILD)/sim $(CMAKE_FLAGS) >$(BUILD)/sim.log 2>&1 && \
+		cmake --build $(BUILD)/sim --target sim_scenes_test -j $(JOBS) >$(BUILD)/sim.log 2>&1; } || \
+		{ cat $(BUILD)/sim.log; exit 1; }
+	@test/sim/run $(SEEDS)
 
 bench:
 	@tools/setup bench || echo "going on without what is missing"

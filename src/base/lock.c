@@ -116,11 +116,25 @@ bool note_sleep_for(struct note *n, int64_t ns)
  * the after-switch action of the same thread may release a lock that is held across a
  * switch. */
 #define HELD_MAX 64
-static __thread struct {
+struct lock_held {
 	struct lock *lock[HELD_MAX];
 	int n;
 	int beyond;		/* held, not recorded: a select of many channels */
-} held;
+};
+static __thread struct lock_held held;
+
+/* A simulated thread goes on in place of another: what it holds, and what that one
+ * held. */
+void lock_held_swap(struct lock_held *mine, struct lock_held *others)
+{
+	*others = held;
+	held = *mine;
+}
+
+size_t lock_held_size(void)
+{
+	return sizeof held;
+}
 
 void lock_rank_push(struct lock *l)
 {

@@ -19,6 +19,8 @@
 #ifndef GORO_LOCK_H
 #define GORO_LOCK_H
 
+#include <stddef.h>
+
 #include "platform/atomic.h"
 
 /* A lock may be taken while locks of lower rank are held, never the other way round. */
@@ -65,6 +67,10 @@ void lock_wake(struct lock *l, uint32_t word);	/* word: its value before the rel
 void lock_rank_push(struct lock *l);
 void lock_rank_pop(struct lock *l);
 bool lock_is_held(struct lock *l);	/* by this thread */
+/* For a simulated thread that goes on in place of another: see sim/sim.c. */
+struct lock_held;
+void lock_held_swap(struct lock_held *mine, struct lock_held *others);
+size_t lock_held_size(void);
 #else
 static inline void lock_rank_push(struct lock *l) { (void)l; }
 static inline void lock_rank_pop(struct lock *l) { (void)l; }

@@ -55,6 +55,7 @@
 #include "platform/atomic.h"
 #include "platform/os.h"
 #include "platform/own_fd.h"
+#include "platform/sim.h"
 
 /* Twice the largest number in a kernel's configuration. */
 #define AFFINITY_MAX_CPUS 16384
@@ -287,6 +288,8 @@ int cpus_affinity(void)
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
 	int cpus = 0;
 
+	if (sim)
+		return sim->cpus();
 	for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
 		cpus += __builtin_popcountl(mask[i]);
 	return cpus > 0 ? cpus : 1;
@@ -303,6 +306,8 @@ void cpus_open(void)
 
 int cpus_default(void)
 {
+	if (sim)
+		return sim->cpus();
 	return cpus_clip(cpus_affinity(), cpus_cgroup_limit(&own_cgroup));
 }
 

@@ -34,6 +34,7 @@
 
 #include "platform/atomic.h"
 #include "platform/own_fd.h"
+#include "platform/sim.h"
 #include "platform/sys.h"
 #include "platform/tool.h"
 
@@ -135,6 +136,8 @@ int64_t os_now(void)
 {
 	struct timespec t;
 
+	if (sim)
+		return sim->now();
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return ns_of(&t);
 }
@@ -143,18 +146,24 @@ int os_futex_wait(uint32_t *word, uint32_t value, int64_t timeout_ns)
 {
 	struct timespec t = timespec_of(timeout_ns);
 
+	if (sim)
+		return sim->futex_wait(word, value, timeout_ns);
 	return (int)sys4(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns < 0 ? NULL : &t);
 }
 
 int os_futex_wake(uint32_t *word, int n)
 {
+	if (sim)
+		return sim->futex_wake(word, n);
 	return (int)sys3(SYS_futex, word, FUTEX_WAKE_PRIVATE, n);
 }
 
 void os_membarrier(void)
 {
 	fence_seqcst();
-	if (os_membarrier_works)
+	if (sim)
+		sim->membarrier();
+	else if (os_membarrier_works)
 		sys2(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
 }
 
@@ -289,20 +298,23 @@ void os_release(const struct os_range *ranges, size_t count)
 
 int os_cpu(void)
 {
-	return sched_getcpu();	/* no system call, and no lock */
+	return sim ? sim->cpu() : sched_getcpu();	/* no system call, and no lock */
 }
 
 int os_tid(void)
 {
-	return (int)sys0(SYS_gettid);
+	return sim ? sim->tid() : (int)sys0(SYS_gettid);
 }
 
 /* The link count of the task directory is two more than its entries. */
 int os_threads(void)
 {
 	struct stat st;
-	int error = (int)sys4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0);
+	int error;
 
+	if (sim)
+		return sim->threads();
+	error = (int)sys4(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0);
 	return error < 0 ? error : (int)st.st_nlink - 2;
 }
 
@@ -320,12 +332,12 @@ static int64_t cpu_clock(long clock)
 
 int64_t os_thread_cpu(int tid)
 {
-	return cpu_clock(CPU_CLOCK_OF(tid));
+	return sim ? sim->thread_cpu(tid) : cpu_clock(CPU_CLOCK_OF(tid));
 }
 
 int64_t os_process_cpu(void)
 {
-	return cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
+	return sim ? sim->process_cpu() : cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* What getdents64 fills a buffer with. */
@@ -472,6 +484,8 @@ bool os_cpus_crowded(int times)
 	char text[1024];
 	const char *at = text;
 
+	if (sim)
+		return false;
 	if (cpus == 0 && read_kept(&list, "/sys/devices/system/cpu/online", text, sizeof text))
 		cpus = count_listed(text);
 	if (cpus == 0 || !read_kept(&load, "/proc/loadavg", text, sizeof text))
@@ -522,6 +536,8 @@ enum os_sleep os_thread_asleep(int tid, uintptr_t *lock)
 	long n;
 
 	*lock = 0;
+	if (sim)
+		return sim->thread_is_asleep(tid) ? OS_ASLEEP : OS_AWAKE;
 	if (is_on_cpu(tid))
 		return OS_AWAKE;
 	n = read_thread_file(tid, "/syscall", text, sizeof text);
@@ -536,7 +552,8 @@ enum os_sleep os_thread_asleep(int tid, uintptr_t *lock)
 }
 void os_thread_name(const char *name)
 {
-	sys5(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
+	if (!sim)
+		sys5(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
 }
 
 void os_thread_punctual(void)
@@ -560,7 +577,8 @@ void os_thread_slice(int tid, int64_t ns)
 {
 	struct sched_attr_v0 attr = { .size = sizeof attr };
 
-	if (sys4(SYS_sched_getattr, tid, &attr, sizeof attr, 0) != 0 || attr.policy != SCHED_OTHER)
+	if (sim || sys4(SYS_sched_getattr, tid, &attr, sizeof attr, 0) != 0 ||
+	    attr.policy != SCHED_OTHER)
 		return;
 	attr.runtime = (uint64_t)ns;
 	sys3(SYS_sched_setattr, tid, &attr, 0);
@@ -570,6 +588,8 @@ bool os_thread_urgent(bool on)
 {
 	struct sched_attr_v0 attr = { .size = sizeof attr };
 
+	if (sim)
+		return true;
 	if (sys4(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 ||
 	    attr.policy != (on ? SCHED_OTHER : SCHED_RR))
 		return false;
@@ -590,6 +610,8 @@ int os_poll_or_signal(struct pollfd *p, size_t n, int64_t timeout_ns)
 {
 	struct timespec t = timespec_of(timeout_ns);
 
+	if (sim)
+		return sim->poll(p, n, timeout_ns);
 	return (int)sys5(SYS_ppoll, p, n, timeout_ns < 0 ? NULL : &t, &all_but_preempt, _NSIG / 8);
 }
 
@@ -597,17 +619,23 @@ void os_sleep(int64_t ns)
 {
 	struct timespec t = timespec_of(ns);
 
-	sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
+	if (sim)
+		sim->sleep(ns);
+	else
+		sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
 void os_yield(void)
 {
-	sys0(SYS_sched_yield);
+	if (sim)
+		sim->yield();
+	else
+		sys0(SYS_sched_yield);
 }
 
 void os_relax(int round)
 {
-	if (round < 100)
+	if (round < 100 && !sim)
 		cpu_relax();
 	else
 		os_yield();
@@ -615,7 +643,7 @@ void os_relax(int round)
 
 int os_tgkill(int tid, int sig)
 {
-	return (int)sys3(SYS_tgkill, sys0(SYS_getpid), tid, sig);
+	return (int)sys3(SYS_tgkill, sys0(SYS_getpid), sim ? sys0(SYS_gettid) : tid, sig);
 }
 
 static char ours;		/* its address marks our signals */
@@ -639,6 +667,10 @@ int os_signal(int tid, int sig)
 
 	info.si_pid = (pid_t)sys0(SYS_getpid);
 	info.si_value.sival_ptr = &ours;
+	if (sim) {
+		sim->signal(tid, sig, &info);
+		return 0;
+	}
 	return (int)sys4(SYS_rt_tgsigqueueinfo, info.si_pid, tid, sig, &info);
 }
 
@@ -659,6 +691,8 @@ int os_cpu_timer_make(int tid, int sig, void *value, int64_t first, int64_t peri
 	struct itimerspec when = { .it_value = timespec_of(first), .it_interval = timespec_of(period) };
 	int timer, error;
 
+	if (sim)
+		return -ENOSYS;	/* the thread may be none of the kernel's */
 	event.sigev_notify_thread_id = tid;
 	error = (int)sys3(SYS_timer_create, CPU_CLOCK_OF(tid), &event, &timer);
 	if (error)

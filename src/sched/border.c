@@ -1,6 +1,7 @@
 /*
  * border.c - the slow ways in and out of the runtime. See "Owning a P" in rt.h.
  */
+#include "platform/sim.h"
 #include "sched/alone.h"
 #include "base/probe.h"
 #include "sched/runq.h"
@@ -16,6 +17,10 @@ uint32_t border_settle(struct m *mp)
 	uint32_t attn = load_acquire(&mp->attn);
 
 	check(mp == m_self() && mp->state == M_RUNTIME);
+	if (attn & ATTN_SIM) {
+		sim->border();
+		attn = load_acquire(&mp->attn);
+	}
 	if (attn & ATTN_FENCE) {
 		fence_seqcst();
 		attn = load_acquire(&mp->attn);
@@ -81,6 +86,8 @@ bool border_gives_way(struct m *mp, uint32_t attn)
 /* What is asked of an M that leaves. Claims and takings wait until it enters again. */
 static uint32_t asked(struct m *mp)
 {
+	if (load_relaxed(&mp->attn) & ATTN_SIM)
+		sim->border();
 	if (load_relaxed(&mp->attn) & ATTN_FENCE)
 		fence_seqcst();
 	return load_relaxed(&mp->attn) & (ATTN_GIVE_WAY | ATTN_TIMERS);

@@ -32,6 +32,7 @@
 #include "sched/deadlock.h"
 #include "base/mem.h"
 #include "platform/os.h"
+#include "platform/sim.h"
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "stack/stack.h"
@@ -79,6 +80,8 @@ static void learn_stack(struct m *mp, size_t own_bytes)
 	size_t n;
 
 	mp->thread_stack.lo = mp->thread_stack.hi = NULL;
+	if (sim && sim->thread_stack(&mp->thread_stack.lo, &mp->thread_stack.hi))
+		return;
 	if (own_bytes && !tool_thread_stack_extra()) {
 		mp->thread_stack.hi = (char *)pthread_self();
 		mp->thread_stack.lo = mp->thread_stack.hi - own_bytes;
@@ -99,7 +102,7 @@ void m_attach_thread(struct m *mp, size_t own_bytes)
 {
 	learn_stack(mp, own_bytes);
 	store_relaxed(&mp->state, M_RUNTIME);
-	store_relaxed(&mp->attn, os_membarrier_works ? 0 : ATTN_FENCE);
+	store_relaxed(&mp->attn, (os_membarrier_works ? 0 : ATTN_FENCE) | (sim ? ATTN_SIM : 0));
 	mp->errno_at = &errno;
 	mp->cxx = cxx_of_thread();
 	store_relaxed(&mp->tid, os_tid());
@@ -181,6 +184,8 @@ int m_thread_make_quiet(void *(*fn)(void *), void *arg)
 	sigset_t all, old;
 	int error;
 
+	if (sim)
+		return sim->thread_make(fn, arg);
 	error = pthread_attr_init(&attr);
 	if (error)
 		return error;

@@ -33,6 +33,7 @@
 
 #include "platform/atomic.h"
 #include "platform/os.h"
+#include "platform/sim.h"
 #include "base/throw.h"
 #include "sched/runtime.h"
 
@@ -97,6 +98,8 @@ void m_end_begin(void)
 {
 	uint32_t n;
 
+	if (sim)
+		return;		/* no thread of the kernel ends */
 	init_once();
 	if (!works)
 		return;

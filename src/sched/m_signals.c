@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 
 #include "platform/os.h"
+#include "platform/sim.h"
 #include "base/throw.h"
 #include "sched/runtime.h"
 
@@ -47,6 +48,8 @@ void m_signals_begin(struct m *mp)
 	stack_t ss = (stack_t){ .ss_sp = mp->signal_stack.at, .ss_size = mp->signal_stack.bytes };
 
 	check(mp == m_self() && ss.ss_sp);
+	if (sim)
+		return;		/* one thread is all threads */
 	sigaltstack(&ss, NULL);
 	pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
 	os_thread_punctual();
@@ -58,6 +61,8 @@ void m_signals_end(void)
 	stack_t off = { .ss_flags = SS_DISABLE };
 	sigset_t all;
 
+	if (sim)
+		return;
 	os_all_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	sigaltstack(&off, NULL);

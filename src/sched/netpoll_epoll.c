@@ -24,6 +24,7 @@
 #include "base/debug.h"
 #include "sched/netpoll.h"
 #include "platform/own_fd.h"
+#include "platform/sim.h"
 #include "sched/rt.h"
 #include "platform/sys.h"
 
@@ -144,6 +145,10 @@ static long wait_precisely(int set, struct epoll_event *ev, int max, int64_t ns)
 	struct pollfd p = { .fd = set, .events = POLLIN };
 	long n;
 
+	if (sim) {
+		n = sim->poll(&p, 1, ns);
+		return n <= 0 ? n : sys6(SYS_epoll_pwait, set, ev, max, 0, NULL, _NSIG / 8);
+	}
 	if (!load_relaxed(&no_pwait2) && !debug.nopwait2) {
 		n = sys6(SYS_epoll_pwait2, set, ev, max, ns < 0 ? NULL : &t, NULL, _NSIG / 8);
 		if (n != -ENOSYS && n != -EPERM)	/* containers deny it */
@@ -199,6 +204,11 @@ int netpoll_watch(int64_t ns)
 	};
 	uint64_t count;
 
+	if (sim) {
+		sim->poll(p, 2, ns);
+		t = (struct __kernel_timespec){ 0, 0 };
+		ns = 0;
+	}
 	if (sys5(SYS_ppoll, p, 2, ns < 0 ? NULL : &t, NULL, _NSIG / 8) <= 0)
 		return 0;
 	if ((p[0].revents | p[1].revents) & POLLNVAL)

@@ -11,6 +11,7 @@
 #include "platform/cpus.h"
 #include "base/debug.h"
 #include "base/environment.h"
+#include "platform/sim.h"
 #include "sched/check.h"
 #include "sched/runtime.h"
 #include "sched/trace_hook.h"
@@ -24,7 +25,7 @@ static bool helped;		/* a thread of the runtime keeps one CPU busy */
 void procs_init(void)
 {
 	const char *s = environment_get("GORO_MAXPROCS");
-	int n = s ? cpus_parse_maxprocs(s, GOMAXPROCS_MAX) : 0;
+	int n = s ? cpus_parse_maxprocs(s, GOMAXPROCS_MAX) : sim ? sim->procs() : 0;
 
 	cpus_open();
 	cpus = cpus_affinity();

@@ -133,6 +133,7 @@ enum {
 	ATTN_TIMERS = 32,	/* timers of the P are due: the M runs them */
 	ATTN_FENCE = 16,	/* no membarrier here: the M fences at every crossing */
 	ATTN_PLAIN = 256,	/* a plain thread before its first entry: alone.h */
+	ATTN_SIM = 512,		/* simulated: every crossing is a point */
 	ATTN_GIVE_WAY = ATTN_YIELD | ATTN_SLICE,
 };
 
