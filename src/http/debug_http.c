@@ -10,7 +10,6 @@
  *	connections	CONNS_MAX, or a CONNS_PART-th of the program's descriptors; more
  *			get 503 at once
  *	a head		HEAD_MAX bytes, within HEAD_NS from its first byte
- *	a body		BODY_MAX bytes, POST only
  *	idle		HEAD_NS before the first request, IDLE_NS between two; while
  *			connections are scarce each has one request
  *	sending		SEND_NS without progress (debug_reply.c)
@@ -42,7 +41,6 @@
 #define CONNS_MAX 64
 #define CONNS_PART 16		/* connections take at most 1/16 of the descriptors */
 #define HEAD_MAX  (16 << 10)
-#define BODY_MAX  (64 << 10)
 #define HEAD_NS   (10 * GORO_SECOND)
 #define IDLE_NS   (60 * GORO_SECOND)
 #define AGAIN_NS  GORO_SECOND	/* between two tries to listen again */
@@ -83,10 +81,9 @@ static const struct page {
 	const char *path;
 	void (*show)(const struct http_request *rq, struct reply *rp);
 	bool exact;		/* paths below are not shown by it */
-	bool may_post;
 	bool may_be_linked;	/* from other web pages */
 } pages[] = {
-	{ .path = "/debug/pprof/", .show = page_pprof, .may_post = true },
+	{ .path = "/debug/pprof/", .show = page_pprof },
 	{ .path = "/debug/stats.json", .show = page_stats, .exact = true },
 	{ .path = "/debug/metrics", .show = page_metrics, .exact = true },
 	{ .path = "/debug/", .show = page_live, .exact = true, .may_be_linked = true },
@@ -110,9 +107,7 @@ static const char *shorter_way(const char *path)
 
 static void answer(const struct conn *c, const struct http_request *rq, struct reply *rp)
 {
-	bool post = strcmp(rq->method, "POST") == 0;
 	const struct page *page = find_page(rq->path);
-
 	const char *way = shorter_way(rq->path);
 	const char *why = debug_guard(rq, c->local, way || (page && page->may_be_linked));
 
@@ -123,8 +118,7 @@ static void answer(const struct conn *c, const struct http_request *rq, struct r
 		reply_refuse(rp, 301, way);
 	} else if (!page) {
 		reply_refuse(rp, 404, "404 page not found");
-	} else if (strcmp(rq->method, "GET") != 0 && strcmp(rq->method, "HEAD") != 0 &&
-	           !(post && page->may_post)) {
+	} else if (strcmp(rq->method, "GET") != 0 && strcmp(rq->method, "HEAD") != 0) {
 		reply_refuse(rp, 405, "method not allowed");
 	} else {
 		page->show(rq, rp);
@@ -207,51 +201,20 @@ static ssize_t read_head(struct conn *c)
 	return (ssize_t)n;
 }
 
-/* Takes the body of n bytes out of the buffer, behind the head, and receives the rest.
- * NULL: it did not come, or there is no memory. */
-static char *read_body(struct conn *c, size_t head, size_t n)
-{
-	size_t have = c->n - head < n ? c->n - head : n;
-	char *body = malloc(n + 1);
-
-	if (!body)
-		return NULL;
-	memcpy(body, c->buf + head, have);
-	memmove(c->buf + head, c->buf + head + have, c->n - head - have);
-	c->n -= have;
-	goro_set_deadline(c->fd, goro_now() + HEAD_NS, GORO_FOREVER);
-	if (!own_fd_is(c->fd, OWN_FD_DEBUG) || goro_read_full(c->fd, body + have, n - have) != (ssize_t)(n - have)) {
-		free(body);
-		return NULL;
-	}
-	body[n] = '\0';
-	return body;
-}
-
 /* Serves one request. False: the connection ends. */
 static bool serve_one(struct conn *c)
 {
 	struct http_request rq = { .method = "" };
 	ssize_t n = read_head(c);
-	char *body = NULL;
 	int status;
-	bool on;
 
 	if (n == 0)
 		return false;
 	status = n < 0 ? (int)-n : http_parse(c->buf, (size_t)n, &rq);
-	if (!status && rq.body_bytes > BODY_MAX)
-		status = 413;
-	if (!status && rq.body_bytes > 0) {
-		rq.body = body = read_body(c, (size_t)n, rq.body_bytes);
-		if (!body)
-			return false;
-	}
-	on = reply_to(c, &rq, status);
-	free(body);
-	if (on)
-		use_up(c, (size_t)n);
-	return on;
+	if (!reply_to(c, &rq, status))
+		return false;
+	use_up(c, (size_t)n);
+	return true;
 }
 
 /* Reads what the client still sends. If a socket is closed with data unread, the kernel

@@ -66,11 +66,11 @@ static void cmdline(const struct http_request *rq, struct reply *rp)
 		fclose(f);
 }
 
-/* Addresses like "0x4005d0+0x4005e8", in the body of a POST or the query of a GET: writes
- * a line for each that has a name. The first line tells pprof that there are symbols. */
+/* Addresses like "0x4005d0+0x4005e8" in the query: writes a line for each that has a name.
+ * The first line tells pprof that there are symbols. */
 static void symbol(const struct http_request *rq, struct reply *rp)
 {
-	const char *at = rq->body ? rq->body : rq->query;
+	const char *at = rq->query;
 	struct symbol sym;
 
 	fputs("num_symbols: 1\n", rp->out);

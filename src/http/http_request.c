@@ -3,9 +3,8 @@
  * needs
  *
  * A request that can be understood in two ways is refused with 400: lines that do not end
- * in CR LF, names with spaces, folded lines, two lengths or two hosts, a host with a
- * user's name, HTTP/1.1 without a host. A body must come with its length. One in chunks
- * is refused: no client of this server needs it.
+ * in CR LF, names with spaces, folded lines, two hosts, HTTP/1.1 without a host. A request with a body is refused: no page takes
+ * one. So is a whole address in place of a path, which clients send to a proxy.
  */
 #include "http/http_request.h"
 
@@ -80,23 +79,7 @@ static char *next_line(char **at)
 	return line;
 }
 
-/* Parses a whole address, as clients send it to a proxy: its host replaces the header's.
- * Returns the path, or NULL. The host moves onto the slash before it: its zero needs
- * room. */
-static char *parse_address(char *target, struct http_request *rq)
-{
-	char *host = target + strlen("http://"), *path = strchr(host, '/');
-	size_t n = path ? (size_t)(path - host) : 0;
-
-	if (n == 0 || memchr(host, '@', n) || memchr(host, '?', n))
-		return NULL;
-	memmove(host - 1, host, n);
-	host[n - 1] = '\0';
-	rq->host = host - 1;
-	return path;
-}
-
-/* METHOD TARGET HTTP/1.x. The target is a path or a whole address. */
+/* METHOD TARGET HTTP/1.x */
 static int parse_first(char *line, struct http_request *rq)
 {
 	char *target = strchr(line, ' '), *version = target ? strchr(target + 1, ' ') : NULL;
@@ -110,8 +93,6 @@ static int parse_first(char *line, struct http_request *rq)
 		return 400;
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		return 505;
-	if (strncasecmp(target, "http://", 7) == 0 && !(target = parse_address(target, rq)))
-		return 400;
 	if (!is_token(line) || *target != '/')
 		return 400;
 	query = strchr(target, '?');
@@ -122,23 +103,6 @@ static int parse_first(char *line, struct http_request *rq)
 	rq->query = query ? query : "";
 	rq->keep_alive = rq->has_chunks = version[7] == '1';
 	return decode(target, false) ? 0 : 400;
-}
-
-static int parse_length(const char *s, size_t *out)
-{
-	uint64_t n = 0;
-
-	if (!*s)
-		return 400;
-	for (; *s; s++) {
-		if (*s < '0' || *s > '9')
-			return 400;
-		n = n * 10 + (uint64_t)(*s - '0');
-		if (n > UINT32_MAX)
-			return 413;
-	}
-	*out = (size_t)n;
-	return 0;
 }
 
 static char *trim(char *s)
@@ -164,12 +128,6 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* The headers seen that may come only once. */
-struct seen {
-	const char *host;
-	bool length;
-};
-
 /* Headers by which a browser tells which page made it send the request. */
 static void parse_fetch(const char *name, const char *value, struct http_request *rq)
 {
@@ -183,7 +141,7 @@ static void parse_fetch(const char *name, const char *value, struct http_request
 			*known[i].value = value;
 }
 
-static int parse_field(char *line, struct http_request *rq, struct seen *seen)
+static int parse_field(char *line, struct http_request *rq)
 {
 	char *value = strchr(line, ':');
 
@@ -194,14 +152,11 @@ static int parse_field(char *line, struct http_request *rq, struct seen *seen)
 		return 400;
 	value = trim(value);
 	if (strcasecmp(line, "Host") == 0) {
-		if (seen->host)
+		if (rq->host)
 			return 400;
-		seen->host = value;
+		rq->host = value;
 	} else if (strcasecmp(line, "Content-Length") == 0) {
-		if (seen->length)
-			return 400;
-		seen->length = true;
-		return parse_length(value, &rq->body_bytes);
+		return strcmp(value, "0") == 0 ? 0 : 413;
 	} else if (strcasecmp(line, "Transfer-Encoding") == 0) {
 		return 501;
 	} else if (strcasecmp(line, "Connection") == 0) {
@@ -218,7 +173,6 @@ static int parse_field(char *line, struct http_request *rq, struct seen *seen)
 int http_parse(char *head, size_t n, struct http_request *rq)
 {
 	char *at = head, *end = head + n - 2, *line;
-	struct seen seen = { .host = NULL };
 	int status;
 
 	check(http_head_end(head, n) == n);	/* next_line stops at a CR LF only */
@@ -228,12 +182,10 @@ int http_parse(char *head, size_t n, struct http_request *rq)
 	status = parse_first(line, rq);
 	while (!status && at < end) {
 		line = next_line(&at);
-		status = line ? parse_field(line, rq, &seen) : 400;
+		status = line ? parse_field(line, rq) : 400;
 	}
-	if (!status && rq->has_chunks && !seen.host)
+	if (!status && rq->has_chunks && !rq->host)
 		return 400;	/* HTTP/1.1 demands one */
-	if (!rq->host)
-		rq->host = seen.host;
 	return status;
 }
 

@@ -10,12 +10,10 @@ struct http_request {
 	const char *method;
 	const char *path;	/* decoded, without the query */
 	const char *query;	/* not decoded; "": none */
-	const char *host;	/* the target's, or else the header's; NULL: none */
+	const char *host;	/* NULL: none */
 	const char *origin, *fetch_site, *fetch_mode, *fetch_dest;	/* NULL: none */
 	bool has_chunks;	/* the client understands chunks: HTTP/1.1 */
 	bool keep_alive;
-	size_t body_bytes;	/* the length of the body */
-	const char *body;	/* set by the caller, once it has received the body */
 };
 
 /* The length of the head in buf, with its empty line. 0: it is not complete. */

@@ -201,17 +201,12 @@ __attribute__((noinline, used)) void named_function(void)
 GO_TEST(symbols_by_address)
 {
 	char request[300], want[100];
-	int n;
 
 	serve();
 	CHECK_STR(body_of(get("/debug/pprof/symbol")), "num_symbols: 1\n");
 	snprintf(request, sizeof request, "/debug/pprof/symbol?%p+0x1", (void *)named_function);
 	snprintf(want, sizeof want, "num_symbols: 1\n%p named_function\n", (void *)named_function);
 	CHECK_STR(body_of(get(request)), want);
-	n = snprintf(want, sizeof want, "%p+0x2", (void *)named_function);
-	snprintf(request, sizeof request, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\n"
-	         "Connection: close\r\nContent-Length: %d\r\n\r\n%s", n, want);
-	CHECK_CONTAINS(body_of(ask(request)), " named_function\n");
 }
 
 GO_TEST(the_index_links_to_what_there_is)
@@ -476,18 +471,14 @@ GO_TEST(malformed_requests_are_refused)
 		{ 400, "GET /% HTTP/1.1\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\n\r\n" },
 		{ 400, "GET http://localhost/ HTTP/1.1\r\n\r\n" },
-		{ 400, "GET http:///debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
-		{ 400, "GET http://evil.example?@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
-		{ 400, "GET http://evil@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+		{ 400, "GET http://localhost/debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nno colon\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nA : b\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n folded\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n" },
-		{ 400, "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n" },
 		{ 400, "GET / HTTP/1.1\nHost: localhost\r\n\r\n" },
-		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999999999999999\r\n\r\n" },
-		{ 413, "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n" },
+		{ 413, "GET /debug/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n" },
+		{ 413, "GET /debug/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n" },
 		{ 501, "POST /debug/pprof/symbol HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
 		{ 505, "GET / HTTP/2.0\r\n\r\n" },
 		{ 505, "GET / HTTP/1.9\r\n\r\n" },
@@ -534,9 +525,6 @@ static void check_names(void)
 		{ 200, "/debug/metrics", "Host: 127.1.2.3\r\n" },
 		{ 200, "/debug/metrics", "Host: [::1]:80\r\n" },
 		{ 200, "/debug/metrics", "Host: [::ffff:127.0.0.1]:80\r\n" },
-		{ 200, "http://127.0.0.1/debug/metrics", "Host: 127.0.0.1:99\r\n" },
-		{ 200, "http://localhost:80/debug/metrics", "Host: evil.example\r\n" },
-		{ 403, "http://evil.example/debug/metrics", "Host: localhost\r\n" },
 		{ 403, "/debug/metrics", "Host: evil.example\r\n" },
 		{ 403, "/debug/metrics", "Host: 127.0.0.1.example:80\r\n" },
 		{ 403, "/debug/metrics", "Host: localhost.example\r\n" },
@@ -626,7 +614,7 @@ GO_TEST(connections_are_kept)
 	serve();
 	ask("GET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	    "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
-	    "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n0x1"
+	    "\r\nGET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
 	    "GET /debug/pprof/symbol" END);
 	CHECK_EQ(count(answer, "HTTP/1.1 200 OK\r\n"), 4);
 	CHECK_EQ(count(answer, "num_symbols: 1\n"), 3);
@@ -635,8 +623,7 @@ GO_TEST(connections_are_kept)
 /* A byte at a time, and in halves of what belongs together. */
 GO_TEST(requests_that_come_in_pieces)
 {
-	const char *request = "POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-	                      "Content-Length: 3\r\n\r\n0x1";
+	const char *request = "GET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 	int fd;
 
 	serve();
