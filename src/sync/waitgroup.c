@@ -21,32 +21,13 @@
  * waiters, the object stays until they go on, and none goes on before it is taken off the
  * list, or the note is there. After that the releaser does not touch the object.
  *
- * Many waiters. To look at a goroutine that has waited for long is a miss of caches and
- * TLB. So each of many waiters is to be looked at once, and to run soon afterwards. If
- * there are more than a P's queue holds, the releaser makes a first batch ready, latest
- * first, and gives the rest of the list to one goroutine of the batch, the carrier. When
- * the carrier runs, still within its Wait, it does the same with the rest. (Rejected: to
- * turn the whole list into order of arrival and queue it at once. It took three times as
- * long.)
- *
- *	- While there is a rest its carrier is on a run queue or runs, so that no waiter
- *	  is lost. The rest lies in the carrier's waiter before the carrier is made ready.
- *	- Waiters that have counted themselves but are not on the list yet are left to the
- *	  last carrier, or to the releaser if there is no carrier. The object stays as
- *	  long as a carrier is within its Wait.
- *	- A plain thread is no carrier: waking it takes as long as waking a hundred
- *	  goroutines. Nor is a goroutine that is locked to its thread.
- *	- Other Ps steal the carrier like any other goroutine.
- *
  * Misuse is reported where it is noticed, as in Go; not all of it is.
  */
 #include <goro.h>
 
 #include "sched/linger.h"
 #include "sync/wait_profile.h"
-#include "sched/runq.h"
 #include "sched/runtime.h"
-#include "sched/trace_hook.h"
 
 struct waitgroup {
 	uint64_t state;		/* counter:32 waiters:32 */
@@ -97,93 +78,12 @@ static __attribute__((noinline)) struct waiter *take_waiters(struct waitgroup *w
 	return first;
 }
 
-/* ----------------------------------------------------------- many waiters */
-
-/* A P's queue has room for a batch beside what is left of the last one when a carrier
- * runs. */
-#define BATCH   (GORO_RUNQ_CAP / 2)
-#define CARRIER (BATCH / 2)
-#define MANY    (GORO_RUNQ_CAP + 1)
-/* The rest of the list, from first on. n counts the latecomers, too. */
-struct rest {
-	struct waiter *first;
-	uint32_t n;
-};
-
-/* Makes w the carrier of *r. In a batch, prev of all others is the waiter itself. */
-static inline void rest_give(struct waiter *w, const struct rest *r)
-{
-	check(w->prev == w);
-	w->prev = r->first;
-	w->index = (int)r->n;
-}
-
-static inline struct rest rest_of(const struct waiter *w)
-{
-	return (struct rest){ w->prev, (uint32_t)w->index };
-}
-
-static inline bool can_carry(const struct g *gp)
-{
-	return !gp->is_foreign && !gp->locked_m;
-}
-
-/* Moves r past a batch, or farther, until a carrier is found. Returns the carrier; NULL:
- * r is empty, there is nothing to carry. */
-static struct waiter *pass_batch(struct rest *r)
-{
-	struct waiter *w = r->first, *carrier = NULL;
-	uint32_t i = 0;
-
-	for (; w && (i < BATCH || !carrier); i++, w = w->next) {
-		w->prev = w;
-		if (i >= CARRIER && !carrier && can_carry(w->gp))
-			carrier = w;
-	}
-	check(i <= r->n);
-	r->first = w;
-	r->n -= i;
-	return w ? carrier : NULL;
-}
-
-static __attribute__((noinline)) void release_many(struct m *mp, struct waitgroup *wg, struct rest r)
-{
-	struct waiter *w = r.first, *carrier = pass_batch(&r), *late = NULL, *next;
-
-	if (carrier)
-		rest_give(carrier, &r);
-	else if (unlikely(r.n > 0))
-		late = take_waiters(wg, r.n);
-	linger();
-	for (; w != r.first; w = next) {
-		next = w->next;		/* ready, w is its goroutine's again */
-		g_ready_quietly(mp, w->gp);
-	}
-	wake();
-	ready_in_order(mp, late);
-}
-
-/* After its wait, one of a batch. */
-static __attribute__((noinline)) void go_on(struct m *mp, struct waitgroup *wg, struct waiter *w)
-{
-	if (w->prev != w)
-		release_many(mp, wg, rest_of(w));
-	if (mp->p)
-		runq_fetch_next(mp->p);
-}
-
 /* ------------------------------------------------------------------- done */
 
 static __attribute__((noinline)) void release_several(struct m *mp, struct waitgroup *wg, uint32_t n)
 {
-	struct waiter *w;
+	struct waiter *w = take_waiters(wg, n);
 
-	/* Not under a trace, which is to say which goroutine woke them. */
-	if (unlikely(n >= MANY) && !trace_on()) {
-		release_many(mp, wg, (struct rest){ take_list(wg), n });
-		return;
-	}
-	w = take_waiters(wg, n);
 	linger();
 	ready_first_next(mp, w);
 }
@@ -287,10 +187,7 @@ static __attribute__((noinline)) void wait_slow(struct waitgroup *wg)
 
 	w->gp = mp->curg;
 	w->key = wg;		/* for reach.c */
-	w->prev = NULL;
 	mp = park(mp, commit, wg, WAIT_WAITGROUP_WAIT);
-	if (unlikely(w->prev))
-		go_on(mp, wg, w);
 	profile_block_event(mp, since);
 	rt_exit_free(mp);
 	if (unlikely(w->ok && load_relaxed(&wg->state) != 0))

@@ -295,7 +295,7 @@ static void start_waiters(int n, void (*fn)(goro_waitgroup *, int *, goro_waitgr
 	AWAIT(waiters_of(gate) == before + (uint32_t)n);
 }
 
-/* The latest, which are woken first, are plain threads and goroutines locked to their
+/* The latest are plain threads and goroutines locked to their
  * threads. So are the very first, some of which are all that is left at the end. */
 GO_TEST_TIMEOUT(woken_by_turns_with_threads_among_them, 120)
 {
@@ -381,37 +381,7 @@ GO_TEST_TIMEOUT(freed_by_the_last_of_a_lot, 120)
 	}
 }
 
-/* Goroutines that are not ready yet still wait, as a dump says, and are neither lost nor
- * a deadlock. */
-GO_TEST(not_all_of_a_lot_are_made_ready_at_once)
-{
-	goro_waitgroup gate = { { 0 } }, out = { { 0 } };
-	struct goro_stats s;
-	char *text = NULL;
-	size_t bytes;
-	FILE *f;
-	int n = 0;
-
-	goro_gomaxprocs(1);
-	goro_waitgroup_add(&gate, 1);
-	start_waiters(A_LOT, wait_and_count, &gate, &n, &out);
-	f = open_memstream(&text, &bytes);
-	goro_preempt_disable();
-	goro_waitgroup_done(&gate);
-	goro_stats_read(&s);
-	goro_dump(f);
-	goro_preempt_enable();
-	fclose(f);
-	CHECK(s.runnable >= 1 && s.runnable <= GORO_RUNQ_CAP);
-	CHECK(s.waiting >= A_LOT - GORO_RUNQ_CAP);
-	CHECK_CONTAINS(text, "[runnable]");
-	CHECK_CONTAINS(text, "[sync.WaitGroup.Wait]");
-	free(text);
-	goro_waitgroup_wait(&out);
-	CHECK_EQ(n, A_LOT);
-}
-
-/* The carrier makes the next ones ready although those before it compute. */
+/* All are made ready, so that each gets a thread while those before it compute. */
 static void wait_and_compute(goro_waitgroup *gate, int *n, goro_waitgroup *out)
 {
 	goro_waitgroup_wait(gate);
