@@ -614,7 +614,7 @@ GO_TEST(connections_are_kept)
 	serve();
 	ask("GET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	    "HEAD /debug/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
-	    "\r\nGET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+	    "GET /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
 	    "GET /debug/pprof/symbol" END);
 	CHECK_EQ(count(answer, "HTTP/1.1 200 OK\r\n"), 4);
 	CHECK_EQ(count(answer, "num_symbols: 1\n"), 3);
