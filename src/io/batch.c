@@ -9,14 +9,11 @@
  *   about to run parks, and its P keeps the call (gs). When the others have run, most of
  *   which have written, too, one system call of io_uring makes all the calls.
  *
- * - Reads of one look at the poller are gathered. What a parked goroutine will read is
- *   known (io_wait.buf). So the M that takes the events from the poller reads for all
- *   these goroutines by one system call, and makes them ready with the result.
- *
  * - Reads that would find nothing are left untried. A goroutine that has just answered a
  *   request waits for the next one at once, as if it had tried. An event need not follow:
  *   the poller may have reported this data already, with earlier data. So the P has a
- *   list of the descriptors whose readers have not tried (untried), and tries for them.
+ *   list of the descriptors whose readers have not tried (untried), and tries for them:
+ *   where a parked goroutine wants the bytes is known (io_wait.buf).
  *
  * To its goroutine each is a call like any other. The goroutine is in the call, and a
  * user of the descriptor, until the call is made: goro_close waits for it, and it sees
@@ -54,6 +51,8 @@
  *   may be built on top of it.
  * - sysmon sending what is late: one slow call of the program's would delay everything
  *   that sysmon watches over.
+ * - The M that takes events from the poller reading for all that wait, by one call of the
+ *   ring: 0 to 4 % with 100 and 1,000 connections.
  */
 #include "io/batch.h"
 
@@ -103,7 +102,7 @@ static bool ring_open(struct p_io *io)
 {
 	struct io_uring_params p = { .flags = 0 };
 
-	if (debug.nouring || uring_queues_open(&io->ring, NETPOLL_BATCH, &p, FEATURES) < 0) {
+	if (debug.nouring || uring_queues_open(&io->ring, BATCH_SENDS_MAX, &p, FEATURES) < 0) {
 		store_relaxed(&refused, 1);
 		return false;
 	}
@@ -121,10 +120,10 @@ static bool has_ring(const struct p *pp, struct p_io *io)
 	return io->has_ring = ring_open(io);
 }
 
-static void fill(struct io_uring_sqe *e, struct g *gp, enum fd_way way)
+static void fill(struct io_uring_sqe *e, struct g *gp)
 {
 	*e = (struct io_uring_sqe){
-		.opcode = way == FD_READ ? IORING_OP_RECV : IORING_OP_SEND,
+		.opcode = IORING_OP_SEND,
 		.fd = gp->io.fd->number,
 		.addr = (uintptr_t)gp->io.buf,
 		.len = (uint32_t)gp->io.bytes,
@@ -160,15 +159,14 @@ static void ring_enter(const struct uring_queues *q, uint32_t submit, uint32_t w
 		store_relaxed(&refused, 1);
 }
 
-/* Makes the calls of gs. Returns how many of them the kernel has taken. */
-static uint32_t ring_run(const struct uring_queues *q, struct g *const *gs, uint32_t n,
-                         enum fd_way way)
+/* Makes the writes of gs. Returns how many of them the kernel has taken. */
+static uint32_t ring_run(const struct uring_queues *q, struct g *const *gs, uint32_t n)
 {
 	uint32_t tail = *q->sq_tail, seen;
 
 	check(n <= q->sq_entries && tail == load_acquire(q->sq_head));
 	for (uint32_t i = 0; i < n; i++)
-		fill(&q->sqes[(tail + i) & q->sq_mask], gs[i], way);
+		fill(&q->sqes[(tail + i) & q->sq_mask], gs[i]);
 	/* release: the entries; pairs with the kernel's acquire */
 	store_release(q->sq_tail, tail + n);
 	ring_enter(q, n, 0);
@@ -210,20 +208,6 @@ static bool is_result(ssize_t r)
 	}
 }
 
-void batch_read(struct p *pp, const struct batch *b)
-{
-	struct p_io *io = pp ? batch_of(pp) : NULL;
-
-	if (!io || !batch_may_read(b->n) || !has_ring(pp, io))
-		return;
-	for (int i = 0; i < b->n; i++)
-		b->gp[i]->io.result = -EAGAIN;
-	fetch_add_relaxed(&batch_counts.read, ring_run(&io->ring, b->gp, (uint32_t)b->n, FD_READ));
-	for (int i = 0; i < b->n; i++)
-		if (is_result(b->gp[i]->io.result))
-			b->gp[i]->io.why = WOKEN_DONE;
-}
-
 /* ---------------------------------------------------------------- writes */
 
 static void settle(struct p *pp, const struct p_io *io)
@@ -245,7 +229,7 @@ static void send_all(struct m *mp, struct p_io *io)
 	for (uint32_t i = 0; i < n; i++)
 		io->gs[i]->io.result = -EAGAIN;
 	if (n > 1 && has_ring(mp->p, io))
-		fetch_add_relaxed(&batch_counts.sent, ring_run(&io->ring, io->gs, n, FD_WRITE));
+		fetch_add_relaxed(&batch_counts.sent, ring_run(&io->ring, io->gs, n));
 	else
 		for (uint32_t i = 0; i < n; i++)
 			call(io->gs[i], FD_WRITE);

@@ -9,7 +9,6 @@
 #include <sys/types.h>
 
 #include "io/fd.h"
-#include "sched/netpoll.h"
 #include "platform/uring_queues.h"
 #include "sched/types.h"
 
@@ -19,7 +18,7 @@
  * -EAGAIN: the caller is to send them itself. In user code; may park. */
 ssize_t batch_send(struct fd *f, void *buf, size_t n, int flags);
 /* Whether a read of f will probably find nothing, so that the caller waits without a try
- * (use.guessed), with a buffer (use.offer). In user code. */
+ * (use.untried). In user code. */
 bool batch_guess(struct fd *f);
 /* Reports what a try to read f came to. True: it found nothing, as expected. The wait is
  * then to be as one without a try, or the P would not reach it in its turn. */
@@ -30,22 +29,13 @@ bool batch_tried(struct fd *f, bool found);
 /* Has the caller wait for f without a try: its P tries when it has nothing else to do.
  * False: the caller is to try first. f's lock held, in state RUNTIME. */
 bool batch_leave_untried(struct m *mp, struct fd *f);
-
-/* Goroutines of one look at the poller that wait to read and have left a buffer. */
-struct batch {
-	int n;
-	struct g *gp[NETPOLL_BATCH];
-};
-/* Reads for them, if there are enough. They are on no queue. pp may be NULL. In state
- * RUNTIME. */
-void batch_read(struct p *pp, const struct batch *b);
 /* The owner of pp has looked at the poller. */
 void batch_polled(struct p *pp);
 
 /* ----------------------------------------------------------------- for tests */
 
 struct batch_counts {
-	uint64_t sent, read;	/* calls made by rings; atomic */
+	uint64_t sent;		/* writes made by rings; atomic */
 	uint64_t late;		/* batches of writes sent after BATCH_LATE_NS; atomic */
 };
 extern struct batch_counts batch_counts;
@@ -82,7 +72,6 @@ struct p_io {
 
 	/* Policy: reads. */
 	uint32_t tries;		/* tries left before the next look at the poller */
-	uint32_t try_pause;	/* looks at the poller before there are tries again */
 	uint32_t clock;		/* passes over the untried */
 	uint32_t quiet_passes;	/* passes in a row with few tries in vain */
 	int64_t passed_at;	/* when the last pass began (s) */
@@ -109,8 +98,6 @@ bool batch_sends_due(const struct p_io *io);
 bool batch_sends_late(const struct p_io *io);	/* the same, after BATCH_LATE_NS */
 /* The gathered writes are about to be sent. */
 void batch_sends_end(struct p_io *io);
-/* Whether reading for n goroutines at once is worth while. */
-bool batch_may_read(int n);
 /* Whether the first untried read is to be tried before the next look at the poller.
  * batch_try_was says what it came to. */
 bool batch_may_try(struct p_io *io);

@@ -23,12 +23,6 @@
  * delays a write by BATCH_LATE_NS, BATCH_LOOK_NS and WORK_SLICE_NS at most, if sysmon and
  * a thread get a CPU, and the pauses make this rarer each time.
  *
- * Reads of the poller's events
- *
- * The first of the goroutines waits for the others' reads. So they are gathered for
- * BATCH_LEAST goroutines or more, and for small buffers only (io.c): in a long read the
- * way into the kernel matters little.
- *
  * Untried reads
  *
  * A read is left untried if the last two tries of its descriptor found nothing. Every
@@ -70,10 +64,8 @@
 /* Of this many reads that would be left untried, one is tried (fd.quiet counts on). */
 #define GUESS_CHECK 16
 
-/* Tries in a row before a look at the poller; and after a try in vain, looks at the
- * poller before the next try. */
-#define TRY_ROW   8
-#define TRY_PAUSE 64
+/* Tries in a row before a look at the poller. */
+#define TRY_ROW 8
 
 /* late_ns doubles after a pass with more tries in vain than SOME and one for every MANY
  * switches. It halves after PASSES passes with fewer. */
@@ -173,13 +165,6 @@ int64_t batch_watch(int64_t now)
 	return next;
 }
 
-/* ----------------------------------------------- reads of the poller's events */
-
-bool batch_may_read(int n)
-{
-	return n >= BATCH_LEAST && debug.batch >= 0;
-}
-
 /* ------------------------------------------------------------ untried reads */
 
 /* Where goroutines compute an untried read may wait for long. */
@@ -224,22 +209,14 @@ bool batch_may_try(struct p_io *io)
 
 void batch_try_was(struct p_io *io, bool found)
 {
-	if (found)
-		return;
-	io->tries = 0;
-	io->try_pause = TRY_PAUSE;
+	if (!found)
+		io->tries = 0;
 }
 
 void batch_polled(struct p *pp)
 {
-	struct p_io *io = pp->io;
-
-	if (!io)
-		return;
-	if (io->try_pause > 0)
-		io->try_pause--;
-	else
-		io->tries = TRY_ROW;
+	if (pp->io)
+		pp->io->tries = TRY_ROW;
 }
 
 /* A read is tried at the third pass that it sees, so a pass is due every late_ns / 2. */

@@ -77,11 +77,9 @@ static struct lock chunk_lock = LOCK_INIT(RANK_FD);
 
 static bool chunk_make(unsigned i)
 {
-	struct m *mp = rt_enter();
-	struct fd *c;
+	struct m *mp = rt_enter_lock(&chunk_lock);
+	struct fd *c = chunks[i];
 
-	lock_acquire(&chunk_lock);
-	c = chunks[i];
 	if (!c && (c = mem_alloc(CHUNK_FDS * sizeof *c))) {
 		for (int k = 0; k < CHUNK_FDS; k++) {
 			c[k].number = (int)i * CHUNK_FDS + k;
@@ -90,8 +88,7 @@ static bool chunk_make(unsigned i)
 		/* release: pairs with load_acquire in fd_at */
 		store_release(&chunks[i], c);
 	}
-	lock_release(&chunk_lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &chunk_lock);
 	return c != NULL;
 }
 
@@ -125,22 +122,6 @@ void fd_each(void (*fn)(struct fd *f, void *arg), void *arg)
 	}
 }
 
-void fd_prefetch(int fd)
-{
-	__builtin_prefetch(fd_known(fd), 1);
-}
-
-void fd_prefetch_waiter(int fd)
-{
-	struct fd *f = fd_known(fd);
-	struct io_link *w = f ? load_relaxed(&f->waiters[FD_READ].first) : NULL;
-
-	if (!w)
-		return;
-	__builtin_prefetch(w, 1);
-	__builtin_prefetch(fd_waiter(w, FD_READ), 1);
-}
-
 struct fd_more *fd_more(struct fd *f)
 {
 	/* acquire: pairs with store_release below */
@@ -149,8 +130,7 @@ struct fd_more *fd_more(struct fd *f)
 
 	if (likely(more))
 		return more;
-	mp = rt_enter();
-	lock_acquire(&f->lock);
+	mp = rt_enter_lock(&f->lock);
 	more = f->more;
 	if (!more && (more = mem_alloc(sizeof *more))) {
 		more->f = f;
@@ -158,8 +138,7 @@ struct fd_more *fd_more(struct fd *f)
 		 * users_leave_soon */
 		store_release(&f->more, more);
 	}
-	lock_release(&f->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &f->lock);
 	return more;
 }
 
@@ -187,24 +166,20 @@ void fd_forget(struct fd *f, int why, struct ready_list *list)
  * nothing would be left for the closer to close. */
 void fd_made(int fd, enum fd_kind kind)
 {
-	struct ready_list list = { NULL, NULL };
 	struct fd *f = fd_at(fd);
-	struct m *mp;
+	struct fd_section s;
 	uint64_t word;
 
 	if (!f)
 		return;
-	mp = rt_enter();
-	lock_acquire(&f->lock);
-	fd_forget(f, -EBADF, &list);
+	s = fd_lock(f);
+	fd_forget(f, -EBADF, &s.list);
 	store_relaxed(&f->kind, kind);
 	store_relaxed(&f->own, 1);
 	word = load_relaxed(&f->word);
 	while (!cas_acqrel(&f->word, &word, (word & ~FLAGS) + GEN))
 		;
-	lock_release(&f->lock);
-	ready_list_all(mp, &list);
-	rt_exit(mp);
+	fd_unlock(&s, f);
 }
 
 /* ----------------------------------------------------------------- users */
@@ -264,12 +239,10 @@ int fd_look_again(struct fd_use *u)
 
 	if (kind < 0)
 		return kind;
-	mp = rt_enter();
-	lock_acquire(&f->lock);
+	mp = rt_enter_lock(&f->lock);
 	if (gen_of(load_relaxed(&f->word)) == u->gen)	/* else it is known better */
 		store_relaxed(&f->kind, (uint8_t)kind);
-	lock_release(&f->lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &f->lock);
 	return 0;
 }
 
@@ -347,20 +320,15 @@ static struct m *wait_closed(struct m *mp, struct fd *f)
 /* close(2) has returned: new calls, which wait with the readers, may go on. */
 static void closing_over(struct fd *f, uint32_t gen)
 {
-	struct ready_list list = { NULL, NULL };
-	struct m *mp = rt_enter();
-	uint64_t word;
+	struct fd_section s = fd_lock(f);
+	uint64_t word = load_relaxed(&f->word);
 
-	lock_acquire(&f->lock);
-	word = load_relaxed(&f->word);
 	while (gen_of(word) == gen && word & F_CLOSING)
 		if (cas_acqrel(&f->word, &word, word & ~F_CLOSING)) {
-			fd_take_off_all(f, FD_READ, WOKEN_READY, &list);
+			fd_take_off_all(f, FD_READ, WOKEN_READY, &s.list);
 			break;
 		}
-	lock_release(&f->lock);
-	ready_list_all(mp, &list);
-	rt_exit(mp);
+	fd_unlock(&s, f);
 }
 
 /* The only user is the caller, if counted. Everything is forgotten before the number is
@@ -368,19 +336,15 @@ static void closing_over(struct fd *f, uint32_t gen)
  * again, and closes the number. */
 static int finish_close(struct fd *f, bool counted)
 {
-	struct ready_list list = { NULL, NULL };
-	struct m *mp = rt_enter();
-	uint64_t word;
+	struct fd_section s = fd_lock(f);
+	uint64_t word = load_relaxed(&f->word);
 	int r;
 
-	lock_acquire(&f->lock);
-	word = load_relaxed(&f->word);
 	for (;;) {
 		uint64_t to = (word & ~FLAGS) + GEN;
 
 		if (!(word & F_CLOSED)) {
-			lock_release(&f->lock);
-			rt_exit(mp);
+			fd_unlock(&s, f);
 			if (!counted)
 				return -EALREADY;
 			leave(f);
@@ -396,10 +360,8 @@ static int finish_close(struct fd *f, bool counted)
 	}
 	if (f->watched)
 		netpoll_remove(f->number);
-	fd_forget(f, -EBADF, &list);
-	lock_release(&f->lock);
-	ready_list_all(mp, &list);
-	rt_exit(mp);
+	fd_forget(f, -EBADF, &s.list);
+	fd_unlock(&s, f);
 	r = (int)syscall_raw(SYS_close, f->number, 0, 0, 0, 0, 0);
 	linger();
 	closing_over(f, gen_of(word));
@@ -434,20 +396,15 @@ static void wait_for_users(struct fd *f)
 /* Sets CLOSED and wakes the waiters; false: another closer has. */
 static bool mark_closed(struct fd *f, uint64_t flags)
 {
-	struct ready_list list = { NULL, NULL };
-	struct m *mp = rt_enter();
-	uint64_t word;
+	struct fd_section s = fd_lock(f);
+	uint64_t word = load_relaxed(&f->word);
 	bool done = false;
 
-	lock_acquire(&f->lock);
-	word = load_relaxed(&f->word);
 	while (!(word & FLAGS) && !(done = cas_acqrel(&f->word, &word, word | F_CLOSED | flags)))
 		;
 	for (int i = 0; done && i < 2; i++)
-		fd_take_off_all(f, i, -ECANCELED, &list);
-	lock_release(&f->lock);
-	ready_list_all(mp, &list);
-	rt_exit(mp);
+		fd_take_off_all(f, i, -ECANCELED, &s.list);
+	fd_unlock(&s, f);
 	return done;
 }
 

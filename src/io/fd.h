@@ -5,7 +5,7 @@
  * The room io makes calls on files and sockets that park the goroutine instead of
  * blocking its thread. It uses sync, preempt, goroutine, sched and the rooms below them.
  * To the rooms above it offers the public calls, files (file.h), signals on channels
- * (signal_notify.h), and what the poller's events mean (fd_events.c).
+ * (signal_notify.h), and what the poller's events mean (fd_wait.c).
  */
 #ifndef GORO_FD_H
 #define GORO_FD_H
@@ -15,9 +15,8 @@
 
 #include "base/throw.h"
 #include "sched/netpoll.h"
+#include "sched/rt.h"
 #include "sched/types.h"
-
-struct batch;
 
 /* ------------------------------------------------------------ what is known */
 
@@ -80,13 +79,12 @@ _Static_assert(sizeof(struct fd) == CACHE_LINE, "fd: one line");
 struct fd_use {
 	struct fd *f;
 	uint32_t gen;		/* the word's gen at fd_enter */
-	bool guessed;		/* the next wait is for an untried read: see batch.h */
 	bool done;		/* the wait's call was made by another thread (batch.c) */
 	ssize_t result;		/* of that call */
 	unsigned woken;		/* bit 1 << way: woken for an event of that way: see
 				 * "Several who wait" */
-	const struct iovec *offer;	/* where others may read to meanwhile; NULL:
-					 * nowhere */
+	const struct iovec *untried;	/* the next wait is for a read into this that was
+					 * not tried: see batch.h; NULL: it was */
 };
 
 /* Makes the caller a user of fd, for whom goro_close waits. 0 or -EBADF, -ENOMEM. In user
@@ -136,14 +134,6 @@ int fd_wait(struct fd_use *u, enum fd_way way, uint32_t seq);
 /* The same for one or both ways (NETPOLL_ bits), and with a deadline of the call's own
  * instead of the descriptor's. */
 int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_t deadline);
-
-/* Prefetch for an event that is to be handled: the descriptor first, and later its
- * reader. */
-void fd_prefetch(int fd);
-void fd_prefetch_waiter(int fd);
-/* An event of the poller: appends the goroutines that it wakes to list. A reader with a
- * buffer goes to batch, too. In state RUNTIME. */
-void fd_event(uint64_t tag, unsigned what, struct ready_list *list, struct batch *batch);
 
 /* ----------------------------------------------------- for the batches: batch.h */
 
@@ -203,6 +193,23 @@ static inline void fd_queue_remove(struct fd_queue *q, struct io_link *w)
 	w->next = w->prev = NULL;
 }
 
+/* Work on f under its lock, begun and ended in user code. Goroutines that are put on list
+ * become ready after the unlock. */
+struct fd_section {
+	struct m *mp;
+	struct ready_list list;
+};
+static inline struct fd_section fd_lock(struct fd *f)
+{
+	return (struct fd_section){ .mp = rt_enter_lock(&f->lock) };
+}
+static inline void fd_unlock(struct fd_section *s, struct fd *f)
+{
+	lock_release(&f->lock);
+	ready_list_all(s->mp, &s->list);
+	rt_exit(s->mp);
+}
+
 /* The descriptor of a number, made if need be. NULL: no memory, or an impossible
  * number. */
 struct fd *fd_at(int fd);
@@ -210,10 +217,6 @@ struct fd *fd_at(int fd);
 struct fd *fd_known(int fd);
 /* Calls fn for every descriptor that was ever made. */
 void fd_each(void (*fn)(struct fd *f, void *arg), void *arg);
-/* The poller was made anew: adds all watched descriptors. Waiters of a closed one go on
- * list. */
-void fd_watch_again(struct ready_list *list);
-
 /* Forgets all about the file that had the number, and wakes its waiters with why. The
  * word stays. lock held. */
 void fd_forget(struct fd *f, int why, struct ready_list *list);

@@ -66,11 +66,10 @@ static bool may_signal(int fd)
 	return fd == STDOUT_FILENO || fd == STDERR_FILENO;
 }
 
-/* The largest buffer offered to another thread: many such reads fit into a cache. */
-#define OFFER_MAX (16 << 10)
-/* The largest write that is gathered: beyond it the way into the kernel matters
- * little. */
-#define BATCH_BYTES_MAX 2048
+/* The largest read that is left to the P, and the largest write that is gathered: beyond
+ * them the way into the kernel matters little. */
+#define UNTRIED_BYTES_MAX (16 << 10)
+#define BATCH_BYTES_MAX   2048
 
 static ssize_t try_once(struct io *io, io_try *try)
 {
@@ -84,8 +83,8 @@ static ssize_t try_once(struct io *io, io_try *try)
 	return r;
 }
 
-/* Whether another thread may make the call while this goroutine waits. */
-static bool may_offer(const struct io *io, size_t most)
+/* Whether the P may make the call while this goroutine waits. */
+static bool may_leave(const struct io *io, size_t most)
 {
 	const struct fd *f = io->use.f;
 
@@ -99,7 +98,7 @@ static ssize_t send_later(struct io *io)
 	struct fd *f = io->use.f;
 	ssize_t r;
 
-	if (!may_offer(io, BATCH_BYTES_MAX) || may_signal(f->number))
+	if (!may_leave(io, BATCH_BYTES_MAX) || may_signal(f->number))
 		return -EAGAIN;
 	tool_sent(&order);
 	r = batch_send(f, io->iov->iov_base, io->iov->iov_len, io->flags);
@@ -115,12 +114,13 @@ static ssize_t first_try(struct io *io, io_try *try)
 
 	if (io->way == FD_WRITE)
 		return (r = send_later(io)) != -EAGAIN ? r : try_once(io, try);
-	if (may_offer(io, OFFER_MAX) && batch_guess(f)) {
-		io->use.guessed = true;
+	if (may_leave(io, UNTRIED_BYTES_MAX) && batch_guess(f)) {
+		io->use.untried = io->iov;
 		return -EAGAIN;
 	}
 	r = try_once(io, try);
-	io->use.guessed = batch_tried(f, r != -EAGAIN) && may_offer(io, OFFER_MAX);
+	if (batch_tried(f, r != -EAGAIN) && may_leave(io, UNTRIED_BYTES_MAX))
+		io->use.untried = io->iov;
 	return r;
 }
 
@@ -138,9 +138,8 @@ ssize_t io_repeat(struct io *io, io_try *try)
 		r = first ? first_try(io, try) : try_once(io, try);
 		if (likely(r != -EAGAIN) || io->dont_wait)
 			return r;
-		io->use.offer = io->way == FD_READ && may_offer(io, OFFER_MAX) ? io->iov : NULL;
 		r = fd_wait(&io->use, io->way, seq);
-		io->use.guessed = false;
+		io->use.untried = NULL;
 		if (unlikely(r < 0))
 			return r;
 		if (io->use.done) {

@@ -14,8 +14,7 @@ struct io {
 	struct fd_use use;
 	enum fd_way way;
 	bool dont_wait;		/* the caller gets -EAGAIN */
-	bool plain;		/* one buffer and flags only: another thread may make the
-				 * call */
+	bool plain;		/* one buffer and flags only: the P may make the call */
 	int flags;		/* MSG_ */
 	const struct iovec *iov;
 	int iov_n;

@@ -384,12 +384,10 @@ goro_chan *goro_signal_notify(const int *signals, size_t n)
 		return NULL;
 	}
 	*s = (struct subscription){ .chan = goro_chan_ref(c), .set = possible_set(signals, n) };
-	mp = rt_enter();
-	lock_acquire(&lock);
+	mp = rt_enter_lock(&lock);
 	s->next = subscriptions;
 	subscriptions = s;
-	lock_release(&lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &lock);
 	want(s->set);
 	goro_mutex_unlock(&one_at_a_time);
 	return c;

@@ -147,13 +147,10 @@ DEADLOCK_WITNESS(uring, .threads = uring_threads);
 
 bool uring_works(void)
 {
-	struct m *mp = rt_enter();
-	bool yes;
+	struct m *mp = rt_enter_lock(&ring.lock);
+	bool yes = ring_ready();
 
-	lock_acquire(&ring.lock);
-	yes = ring_ready();
-	lock_release(&ring.lock);
-	rt_exit(mp);
+	rt_unlock_exit(mp, &ring.lock);
 	return yes;
 }
 
@@ -295,8 +292,7 @@ void uring_cancel(int fd)
 
 	if (load_acquire(&ring.state) != RING_ON)
 		return;
-	mp = rt_enter();
-	lock_acquire(&ring.lock);
+	mp = rt_enter_lock(&ring.lock);
 	if (ring.state == RING_ON && ring.in_flight > 0 && room_for(1)) {
 		e = entry(0);
 		e->opcode = IORING_OP_ASYNC_CANCEL;

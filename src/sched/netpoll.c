@@ -196,7 +196,7 @@ static struct ready_list collect(struct m *mp, const struct netpoll_events *ev)
 		return list;
 	}
 	check(ev->n <= NETPOLL_BATCH && mp->state == M_RUNTIME);
-	netpoll_client.events(mp->p, ev, &list);
+	netpoll_client.events(ev, &list);
 	for (struct g *gp = list.head; gp; gp = gp->link)
 		n++;
 	if (mp->p)

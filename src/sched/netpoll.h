@@ -50,12 +50,11 @@ int netpoll_watch(int64_t ns);
 void netpoll_watch_break(void);
 bool netpoll_is_whole(void);
 
-/* ---- whose events they are: filled by fd_events.c */
+/* ---- whose events they are: filled by fd_wait.c */
 
 extern struct netpoll_client {
-	/* Takes the goroutines that the events concern off what they waited for. pp may
-	 * be NULL. */
-	void (*events)(struct p *pp, const struct netpoll_events *ev, struct ready_list *list);
+	/* Takes the goroutines that the events concern off what they waited for. */
+	void (*events)(const struct netpoll_events *ev, struct ready_list *list);
 	/* The poller is new: adds all that was watched. Lists those that wait for what is
 	 * closed. */
 	void (*watch_again)(struct ready_list *list);

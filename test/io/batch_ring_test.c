@@ -1,5 +1,6 @@
 /*
- * batch_read_test.c - reads that are done for those who wait, together.
+ * batch_ring_test.c - the ring that gathered writes are made by, where it is made, is busy,
+ * is forbidden or is missing.
  */
 /* test: procs */
 #include <goro.h>
@@ -21,7 +22,7 @@
 #define CONNS 48
 
 static int near[CONNS], far[CONNS];	/* TCP; far ends are read from */
-static int waiting, failed;
+static int waiting;
 
 static void connect_all(void)
 {
@@ -49,9 +50,9 @@ static void await_all(void)
 		AWAIT(somebody_waits(far[i]));
 }
 
-static uint64_t reads(void)
+static uint64_t sent(void)
 {
-	return load_relaxed(&batch_counts.read);
+	return load_relaxed(&batch_counts.sent);
 }
 
 struct message {
@@ -116,140 +117,22 @@ static void end_all(void)
 		goro_close(far[i]);
 }
 
-GO_TEST(each_gets_its_own)
+static void talk(void)
 {
 	connect_all();
 	serve_all();
-	for (int turn = 0; turn < SCALED(2000) || (has_ring() && reads() == 0); turn++)
+	for (int turn = 0; turn < SCALED(2000) || (has_ring() && sent() == 0); turn++) {
+		await_all();
 		one_turn(turn, turn % 3 ? sizeof(struct message) : 5);
-	end_all();
-}
-
-/* Until a ring has read for goroutines; false: there is no ring. */
-static bool batches(void)
-{
-	for (int turn = 0; turn < 2000 && has_ring(); turn++) {
-		uint64_t before = reads();
-
-		await_all();
-		one_turn(turn, sizeof(struct message));
-		if (reads() >= before + CONNS / 2)
-			return true;
-	}
-	return false;
-}
-
-/* The end of the file comes to all readers at once. */
-GO_TEST(the_end_is_a_result)
-{
-	connect_all();
-	serve_all();
-	if (!batches())
-		SKIP("no io_uring");
-	await_all();
-	end_all();	/* serve checks that it got 0 */
-}
-
-static void read_reset(int i)
-{
-	char c;
-	ssize_t n = goro_read(far[i], &c, 1);
-
-	if (n != -ECONNRESET)
-		__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&waiting, -1, __ATOMIC_RELAXED);
-}
-
-/* The waiting reader gets an error, once: it is gone after that. */
-GO_TEST(an_error_is_a_result)
-{
-	connect_all();
-	serve_all();
-	if (!batches())
-		SKIP("no io_uring");
-	end_all();
-	connect_all();
-	waiting = CONNS;
-	for (int i = 0; i < CONNS; i++)
-		CHECK_EQ(goro_go(read_reset, i), 0);
-	await_all();
-	for (int i = 0; i < CONNS; i++) {
-		struct linger none = { .l_onoff = 1, .l_linger = 0 };
-
-		CHECK_EQ(setsockopt(near[i], SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
-		goro_close(near[i]);
-	}
-	AWAIT(__atomic_load_n(&waiting, __ATOMIC_RELAXED) == 0);
-	CHECK_EQ(__atomic_load_n(&failed, __ATOMIC_RELAXED), 0);
-	for (int i = 0; i < CONNS; i++)
-		goro_close(far[i]);
-}
-
-/* Where this test reads first, the data of an event is gone when the P reads it: the
- * reader goes on waiting. */
-GO_TEST(nothing_left_is_no_result)
-{
-	struct message m = { 0 };
-
-	connect_all();
-	serve_all();
-	if (!batches())
-		SKIP("no io_uring");
-	for (int turn = 0; turn < 100; turn++) {
-		await_all();
-		for (int i = 0; i < CONNS; i++) {
-			m.conn = i;
-			CHECK_EQ(send(near[i], &m, sizeof m, 0), (ssize_t)sizeof m);
-		}
-		for (int i = 0; i < CONNS; i++)
-			if (recv(far[i], &m, sizeof m, MSG_DONTWAIT) != sizeof m)
-				CHECK_EQ(goro_read_full(near[i], &m, sizeof m), (ssize_t)sizeof m);
-		one_turn(turn, sizeof m);
 	}
 	end_all();
 }
 
-/* Much at once is read all the same, and in order. */
-#define MUCH 30000
-
-static void read_much(int i)
-{
-	unsigned char buf[8192];
-	int at = 0;
-	ssize_t n;
-
-	while ((n = goro_read(far[i], buf, sizeof buf)) > 0)
-		for (ssize_t k = 0; k < n; k++, at++)
-			CHECK_EQ(buf[k], at % 251);
-	CHECK_EQ(n, 0);
-	CHECK_EQ(at, MUCH);
-	__atomic_fetch_add(&waiting, -1, __ATOMIC_RELAXED);
-}
-
-GO_TEST(much_comes_in_order)
-{
-	static unsigned char data[MUCH];
-
-	for (int i = 0; i < MUCH; i++)
-		data[i] = (unsigned char)(i % 251);
-	connect_all();
-	serve_all();
-	batches();
-	end_all();
-	connect_all();
-	waiting = CONNS;
-	for (int i = 0; i < CONNS; i++)
-		CHECK_EQ(goro_go(read_much, i), 0);
-	await_all();
-	for (int at = 0; at < MUCH; at += 1000)
-		for (int i = 0; i < CONNS; i++)
-			CHECK_EQ(goro_write(near[i], data + at, 1000), 1000);
-	end_all();
-}
+TEST(each_gets_its_own) { in_runtime(talk, "batch=1"); }
 
 /* ------------------------------------------------------------- without a ring
  *
- * The system refuses one step or the other of making it. Reads are then what they are
+ * The system refuses one step or the other of making it. Writes are then what they are
  * without, and nothing of it is left. */
 
 /* No memory for that part of a ring (IORING_OFF_): only rings are mapped so. */
@@ -318,11 +201,16 @@ static int serve_main(int argc, char **argv)
 	return 0;
 }
 
+static void serve_gathering(void)
+{
+	setenv("GORO_DEBUG", "batch=1", 1);
+	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+}
+
 static void serve_without_ring(void)
 {
-	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
-	CHECK_EQ(reads(), 0);
-	CHECK_EQ(load_relaxed(&batch_counts.sent), 0);
+	serve_gathering();
+	CHECK_EQ(sent(), 0);
 	CHECK_EQ(rings_open(), 0);
 	CHECK_EQ(rings_mapped(), 0);
 }
@@ -331,11 +219,11 @@ static void serve_without_ring(void)
  * they say. */
 TEST(a_ring_is_made_in_that_time)
 {
-	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
+	serve_gathering();
 	if (rings_open() == 0)
 		SKIP("no io_uring");
 	CHECK(rings_mapped() >= 2);
-	CHECK(reads() > 0);
+	CHECK(sent() > 0);
 }
 
 TEST(a_ring_may_be_forbidden)
@@ -405,7 +293,7 @@ TEST(completions_may_be_dropped)
 	CHECK(filter_calls() >= 1 && filter_calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
-TEST(reads_may_wait)
+TEST(calls_may_wait)
 {
 	lacking = IORING_FEAT_NATIVE_WORKERS;
 	supervise(SYS_io_uring_setup, make_less);
@@ -425,9 +313,8 @@ static void refuse(const struct seccomp_notif *n, struct seccomp_notif_resp *r)
 TEST(a_ring_may_be_of_no_use)
 {
 	supervise(SYS_io_uring_enter, refuse);
-	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
-	CHECK_EQ(reads(), 0);
-	CHECK_EQ(load_relaxed(&batch_counts.sent), 0);
+	serve_gathering();
+	CHECK_EQ(sent(), 0);
 	CHECK(filter_calls() >= 1 && filter_calls() <= load_relaxed(&sched.gomaxprocs));
 }
 
@@ -449,44 +336,42 @@ static void refuse_half(const struct seccomp_notif *n, struct seccomp_notif_resp
 TEST(a_ring_may_be_busy)
 {
 	supervise(SYS_io_uring_enter, refuse_half);
-	CHECK_EQ(goro_run(serve_main, 0, NULL), 0);
-	CHECK(filter_calls() > 2 && reads() > 0);
+	serve_gathering();
+	CHECK(filter_calls() > 2 && sent() > 0);
 }
 
 static int forbidden_with;	/* errno */
 
-/* The program forbids the ring in mid-run: from then on reads are system calls. */
+/* The program forbids the ring in mid-run: from then on writes are system calls. */
 static void forbid_in_mid_run(void)
 {
-	uint64_t before, posted_before;
+	uint64_t before;
 	int turn = 0;
 
 	needs_ring();
 	connect_all();
 	serve_all();
-	for (; turn < 300 || (turn < 10000 && reads() == 0); turn++) {
+	for (; turn < 300 || (turn < 10000 && sent() == 0); turn++) {
 		await_all();
 		one_turn(turn, sizeof(struct message));
 	}
-	if (reads() == 0)
+	if (sent() == 0)
 		SKIP("no io_uring");
 	await_all();
 	filter_everywhere(SYS_io_uring_enter, -forbidden_with);
-	before = reads();
-	posted_before = load_relaxed(&batch_counts.sent);
+	before = sent();
 	for (int end = turn + 300; turn < end; turn++) {
 		await_all();
 		one_turn(turn, turn % 3 ? sizeof(struct message) : 5);
 	}
 	end_all();
-	CHECK_EQ(reads(), before);
-	CHECK_EQ(load_relaxed(&batch_counts.sent), posted_before);
+	CHECK_EQ(sent(), before);
 }
 
 TEST(a_ring_may_be_forbidden_in_mid_run)
 {
 	forbidden_with = EPERM;
-	in_runtime(forbid_in_mid_run, "");
+	in_runtime(forbid_in_mid_run, "batch=1");
 }
 
 TEST(a_ring_may_be_gone_in_mid_run)

@@ -288,7 +288,7 @@ active [2] proctype closer()
 out:	skip
 }
 
-/* src/io/fd_events.c events, src/io/fd_wait.c fd_event */
+/* src/io/fd_wait.c events, fd_event */
 active proctype poller()
 {
 	byte i;
