@@ -445,47 +445,6 @@ GO_TEST(reached_from_one_that_has_not_begun)
 	CHECK_EQ(lost(), 0);
 }
 
-/* A gate opens, and the goroutines that wait are made ready in batches. */
-static goro_waitgroup *gate, gone;
-
-static void wait_at_gate(goro_waitgroup *wg)
-{
-	goro_waitgroup_wait(wg);
-	goro_waitgroup_done(&gone);
-}
-
-static void keep_at_gate(void)
-{
-	gate = calloc(1, sizeof *gate);
-	goro_waitgroup_add(gate, 1);
-	goro_waitgroup_add(&gone, many);
-	for (int i = 0; i < many; i++)
-		go(wait_at_gate, gate);
-}
-
-static void open_gate(void)
-{
-	goro_waitgroup_done(gate);
-	gate = NULL;
-}
-
-GO_TEST(reached_from_one_that_will_make_them_ready)
-{
-	struct goro_stats s;
-
-	goro_gomaxprocs(1);
-	many = 4 * GORO_RUNQ_CAP;
-	apart(keep_at_gate);
-	settle((size_t)many);
-	goro_preempt_disable();
-	open_gate();
-	goro_stats_read(&s);
-	CHECK(s.waiting > 0);
-	CHECK_EQ(lost(), 0);
-	goro_preempt_enable();
-	goro_waitgroup_wait(&gone);
-}
-
 /* The chain: asleep -> b, whose waiter has a. */
 static void keep_in_chain(void)
 {

@@ -413,9 +413,7 @@ GO_TEST(readers_go_on_in_their_order)                       { check_order(reader
 GO_TEST(readers_go_on_in_their_order_beside_another_writer) { check_order(readers_before_writer); }
 GO_TEST(a_semaphore_is_given_in_the_order_of_calls)         { check_order(a_semaphore); }
 
-/* ----------------------------------------------- more than a P's queue holds
- *
- * Those who wait for a wait group are left out: see "Many waiters" in waitgroup.c. */
+/* ----------------------------------------------- more than a P's queue holds */
 
 GO_TEST(functions_of_many_timers_begin_in_their_order)  { check_many(functions_of_timers); }
 GO_TEST(many_channels_of_timers_receive_in_their_order) { check_many(channels_of_timers); }
@@ -423,6 +421,7 @@ GO_TEST(many_sleeps_end_in_their_order)                 { check_many(sleepers); 
 GO_TEST(a_close_wakes_many_in_the_order_of_receives)    { check_many(receivers_of_a_close); }
 GO_TEST(a_close_wakes_many_in_the_order_of_selects)     { check_many(selects_of_a_close); }
 GO_TEST(a_cancel_wakes_many_in_the_order_of_waits)      { check_many(waiters_of_a_context); }
+GO_TEST(a_waitgroup_wakes_many_in_the_order_of_waits)   { check_many(a_waitgroup); }
 GO_TEST(a_cancel_reaches_many_children_in_their_order)  { check_many(children_of_a_cancel); }
 GO_TEST(a_deadline_reaches_many_children_in_their_order) { check_many(children_of_a_deadline); }
 GO_TEST(many_functions_of_a_context_begin_in_their_order) { check_many(functions_of_a_context); }
