@@ -1,7 +1,5 @@
-/*
- * cfi.h - call frame information: where a function keeps its caller's registers. Defined
- * in cfi.c, dwarf_expr.c and unwind_guess.c.
- */
+/* cfi.h - call frame information: where a function keeps its caller's registers. Defined
+ * in cfi.c, dwarf_expr.c and unwind_guess.c. */
 #ifndef GORO_CFI_H
 #define GORO_CFI_H
 

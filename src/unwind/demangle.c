@@ -280,8 +280,7 @@ static bool operator_name(struct demangler *d)
 	return false;
 }
 
-/* The count before the _ is "" for the first in a function, "0" for the second, "1" for
- * the third. */
+/* The count before the _ is "" for the first in a function, "0" for the second. */
 static bool put_count(struct demangler *d, const char *what)
 {
 	size_t n = is_digit(peek(d)) ? number(d) + 2 : 1;
@@ -329,8 +328,7 @@ static bool unqualified_name(struct demangler *d)
 	return good && abi_tags(d);
 }
 
-/* Behind the S, other than St. References to what came before are only read where nothing
- * is printed. */
+/* Behind the S, other than St. References back are only read where nothing is printed. */
 static bool substitution(struct demangler *d)
 {
 	static const struct {
@@ -459,8 +457,7 @@ static bool call_offset(struct demangler *d)
 	return take(d, "v") && offset(d) && offset(d);
 }
 
-/* Behind the T: functions that the compiler makes to reach another. Other special names
- * are data. */
+/* Behind the T: functions that the compiler makes to reach another. Others are data. */
 static bool special_name(struct demangler *d)
 {
 	if (take(d, "H")) {

@@ -6,16 +6,19 @@
  * operations that change a row (address, file, line) and emit it. Rows come in sequences
  * of growing addresses. A row holds from its address up to the next row's.
  *
- * .debug_aranges tells the unit of an address, and the unit its table. clang does not
- * write .debug_aranges by default; then every table is run in turn.
+ * The first lookup in a file runs all its tables and notes which code each sequence is of
+ * (struct index); later ones run one table. Rejected: the section that lists the address
+ * ranges of units, which clang leaves out, and which leads to a table by way of the units.
  *
  * The header's names are stored in two ways. Up to DWARF 4 they are plain lists: files
- * count from 1, and directory 0 is the compiler's working directory, which only the unit
- * tells. In DWARF 5 the entries of the lists have forms, as attributes have: files count
- * from 0, and directory 0 is in the list.
+ * count from 1, and names are relative to the compiler's working directory, which only
+ * the units tell. They stay so. In DWARF 5 the entries of the lists have forms, as
+ * attributes have: files count from 0, and directory 0, the first, is absolute.
  */
 #include "unwind/dwarf.h"
 
+#include "base/atomic.h"
+#include "base/bytes.h"
 #include "base/text.h"
 
 enum {
@@ -25,8 +28,22 @@ enum {
 	LNE_set_address, LNCT_path = 1, LNCT_directory_index,
 };
 
+enum {
+	FORM_block2 = 0x03, FORM_block4, FORM_data2, FORM_data4, FORM_data8, FORM_string,
+	FORM_block, FORM_block1, FORM_data1, FORM_flag, FORM_sdata, FORM_strp, FORM_udata,
+	FORM_sec_offset = 0x17, FORM_strx = 0x1a, FORM_data16 = 0x1e, FORM_line_strp,
+	FORM_strx1 = 0x25, FORM_strx2, FORM_strx3, FORM_strx4,
+};
+
+/* The sections that are read; bad readers for those that are not there. */
+struct sections {
+	struct reader line, str, line_str;
+};
+
 struct table {
-	struct dwarf_format format;
+	const struct sections *in;
+	unsigned version;
+	unsigned offset_size;
 	uint8_t min_instruction;	/* unit of address advances */
 	int8_t line_base;
 	uint8_t line_range;
@@ -42,18 +59,24 @@ struct row {
 	int64_t line;
 };
 
+/* The code from lo to hi, and the offset of the table that has it. */
+struct sequence {
+	uint64_t lo, hi, lines;
+};
+
 struct search {
 	uint64_t addr;
 	struct row row;			/* being put together */
 	struct row last;		/* the row emitted before, if in_sequence */
+	uint64_t first;			/* the address of the sequence's first row */
 	bool in_sequence;		/* the sequence has emitted a row */
 	bool dropped;			/* the linker left out the sequence's code */
 	bool found;			/* last is the answer */
+	struct bytes *notes;		/* gets a struct sequence of each; or NULL */
+	uint64_t lines;			/* the table's offset */
 };
 
-/*
- * Running the table
- */
+/* Running the table */
 
 static void restart(struct search *s)
 {
@@ -63,10 +86,12 @@ static void restart(struct search *s)
 
 static void emit(struct search *s)
 {
-	if (!s->in_sequence)
-		s->dropped = s->row.address == 0;	/* no code is there */
-	else if (!s->dropped && s->addr >= s->last.address && s->addr < s->row.address)
+	if (!s->in_sequence) {
+		s->first = s->row.address;
+		s->dropped = s->first == 0;	/* no code is there */
+	} else if (!s->dropped && s->addr >= s->last.address && s->addr < s->row.address) {
 		s->found = true;
+	}
 	if (s->found)
 		return;
 	s->last = s->row;
@@ -80,6 +105,9 @@ static void run_extended(struct search *s, struct reader *r)
 	switch (reader_u8(&op)) {
 	case LNE_end_sequence:
 		emit(s);
+		if (s->notes && !s->dropped)
+			bytes_add(s->notes, &(struct sequence){ s->first, s->row.address, s->lines },
+			          sizeof(struct sequence));
 		restart(s);
 		break;
 	case LNE_set_address:
@@ -119,55 +147,81 @@ static void run_one(struct search *s, const struct table *t, uint8_t op, struct 
 	}
 }
 
-static bool run(const struct table *t, uint64_t addr, struct row *row)
+static void run(const struct table *t, struct search *s)
 {
-	struct search s = { .addr = addr };
 	struct reader r = t->program;
 
-	restart(&s);
-	while (reader_left(&r) && !s.found)
-		run_one(&s, t, reader_u8(&r), &r);
-	*row = s.last;
-	return s.found && row->line > 0 && row->line <= INT32_MAX;
+	restart(s);
+	while (reader_left(&r) && !s->found)
+		run_one(s, t, reader_u8(&r), &r);
 }
 
 /* Reads the table at `line`, and moves `line` to the next one. */
-static bool read_table(const struct dwarf *d, struct reader *line, struct table *t)
+static bool read_table(const struct sections *in, struct reader *line, struct table *t)
 {
 	unsigned offset_size;
 	uint64_t length = reader_unit_length(line, &offset_size);
 	struct reader r = reader_cut(line, length);
 
-	t->format = (struct dwarf_format){
-		.dwarf = d,
-		.version = reader_u16(&r),
-		.offset_size = offset_size,
-		.address_size = 8,
-	};
-	if (t->format.version < 2 || t->format.version > 5)
+	*t = (struct table){ .in = in, .version = reader_u16(&r), .offset_size = offset_size };
+	if (t->version < 2 || t->version > 5)
 		return false;
-	if (t->format.version >= 5) {
-		t->format.address_size = reader_u8(&r);
-		reader_u8(&r);			/* size of segment selectors */
-	}
+	if (t->version >= 5)
+		reader_skip(&r, 2);	/* sizes of addresses and of segment selectors */
 	t->names = reader_cut(&r, reader_uint(&r, offset_size));
 	t->program = r;
 	t->min_instruction = reader_u8(&t->names);
-	if (t->format.version >= 4)
+	if (t->version >= 4)
 		reader_u8(&t->names);		/* operations per instruction: one */
 	reader_u8(&t->names);			/* are rows statements? */
 	t->line_base = (int8_t)reader_u8(&t->names);
 	t->line_range = reader_u8(&t->names);
 	t->opcode_base = reader_u8(&t->names);
-	if (t->line_range == 0 || t->opcode_base == 0 || t->format.address_size > 8)
+	if (t->line_range == 0 || t->opcode_base == 0)
 		return false;
 	t->operand_counts = reader_cut(&t->names, t->opcode_base - 1u).at;
 	return !t->names.bad && !r.bad;
 }
 
-/*
- * Names
- */
+/* Names */
+
+/* A value of an entry: a number or, if it is known, a string. */
+struct value {
+	uint64_t number;
+	const char *string;
+};
+
+static struct value string_at(struct reader section, uint64_t offset)
+{
+	reader_skip(&section, offset);
+	return (struct value){ .string = reader_string(&section) };
+}
+
+static struct value read_form(struct reader *r, uint64_t form, const struct table *t)
+{
+	struct value v = { .number = 0 };
+
+	switch (form) {
+	case FORM_data1: case FORM_flag: case FORM_strx1: v.number = reader_u8(r); break;
+	case FORM_data2: case FORM_strx2: v.number = reader_u16(r); break;
+	case FORM_strx3: v.number = reader_uint(r, 3); break;
+	case FORM_data4: case FORM_strx4: v.number = reader_u32(r); break;
+	case FORM_data8: v.number = reader_u64(r); break;
+	case FORM_udata: case FORM_strx: v.number = reader_uleb(r); break;
+	case FORM_sdata: v.number = (uint64_t)reader_sleb(r); break;
+	case FORM_sec_offset: v.number = reader_uint(r, t->offset_size); break;
+	case FORM_string: v.string = reader_string(r); break;
+	case FORM_strp: return string_at(t->in->str, reader_uint(r, t->offset_size));
+	case FORM_line_strp: return string_at(t->in->line_str, reader_uint(r, t->offset_size));
+	case FORM_block1: reader_skip(r, reader_u8(r)); break;
+	case FORM_block2: reader_skip(r, reader_u16(r)); break;
+	case FORM_block4: reader_skip(r, reader_u32(r)); break;
+	case FORM_block: reader_skip(r, reader_uleb(r)); break;
+	case FORM_data16: reader_skip(r, 16); break;
+	default: reader_fail(r);
+	}
+	return v;
+}
 
 struct entry {
 	const char *path;
@@ -175,8 +229,7 @@ struct entry {
 };
 
 /* Finds entry number `wanted` of a list with forms. If there is none, r moves past it. */
-static bool find_entry(struct reader *r, const struct dwarf_format *format, uint64_t wanted,
-		       struct entry *e)
+static bool find_entry(struct reader *r, const struct table *t, uint64_t wanted, struct entry *e)
 {
 	uint8_t formats = reader_u8(r);
 	struct reader shapes = *r, shape;
@@ -192,7 +245,7 @@ static bool find_entry(struct reader *r, const struct dwarf_format *format, uint
 		shape = shapes;
 		for (unsigned i = 0; i < formats; i++) {
 			uint64_t content = reader_uleb(&shape);
-			struct dwarf_value v = dwarf_read_form(r, reader_uleb(&shape), 0, format);
+			struct value v = read_form(r, reader_uleb(&shape), t);
 
 			if (content == LNCT_path)
 				e->path = v.string;
@@ -205,8 +258,7 @@ static bool find_entry(struct reader *r, const struct dwarf_format *format, uint
 	return false;
 }
 
-/* Adds path by components: "." adds nothing, ".." removes the last one. An absolute path
- * replaces all. */
+/* Adds path, without "." and "..", by components. An absolute path replaces all. */
 static void add_path(struct text *t, const char *path)
 {
 	if (path[0] == '/')
@@ -232,13 +284,13 @@ static void name_file_5(const struct table *t, uint64_t file, struct text *out)
 	struct reader dirs = t->names, files = t->names;
 	struct entry e, root, dir;
 
-	find_entry(&files, &t->format, UINT64_MAX, &e);
-	if (!find_entry(&files, &t->format, file, &e))
+	find_entry(&files, t, UINT64_MAX, &e);
+	if (!find_entry(&files, t, file, &e))
 		return;
-	if (find_entry(&dirs, &t->format, 0, &root))
+	if (find_entry(&dirs, t, 0, &root))
 		add_path(out, root.path);
 	dirs = t->names;
-	if (e.directory != 0 && find_entry(&dirs, &t->format, e.directory, &dir))
+	if (e.directory != 0 && find_entry(&dirs, t, e.directory, &dir))
 		add_path(out, dir.path);
 	add_path(out, e.path);
 }
@@ -254,8 +306,7 @@ static const char *find_string(struct reader *r, uint64_t n)
 	return found;
 }
 
-static void name_file_4(const struct table *t, uint64_t file, const char *directory,
-			struct text *out)
+static void name_file_4(const struct table *t, uint64_t file, struct text *out)
 {
 	struct reader r = t->names, dirs = t->names;
 	const char *name = NULL, *dir;
@@ -272,71 +323,103 @@ static void name_file_4(const struct table *t, uint64_t file, const char *direct
 	}
 	if (!name)
 		return;
-	if (directory)
-		add_path(out, directory);
 	dir = find_string(&dirs, dir_index);
 	if (dir)
 		add_path(out, dir);
 	add_path(out, name);
 }
 
-/* unit: the table's, or NULL if it is not known yet. */
-static void name_file(const struct table *t, uint64_t lines, const struct dwarf_unit *unit,
-		      uint64_t file, struct text *out)
-{
-	struct dwarf_unit found = { .directory = NULL };
-
-	if (t->format.version >= 5) {
-		name_file_5(t, file, out);
-		return;
-	}
-	if (!unit && dwarf_unit_with_lines(t->format.dwarf, lines, &found))
-		unit = &found;
-	name_file_4(t, file, unit ? unit->directory : NULL, out);
-}
-
-/*
- * The search
- */
+/* The search */
 
 /* Searches the table at offset `lines`. */
-static bool find_in_table(const struct dwarf *d, uint64_t lines, const struct dwarf_unit *unit,
-			  uint64_t addr, struct text *path, int *line)
+static bool find_in_table(const struct sections *in, uint64_t lines, uint64_t addr,
+			  struct text *path, int *line)
 {
-	struct reader r = d->line;
+	struct search s = { .addr = addr };
+	struct reader r = in->line;
 	struct table t;
-	struct row row;
 
 	reader_skip(&r, lines);
-	if (!read_table(d, &r, &t) || !run(&t, addr, &row))
+	if (!read_table(in, &r, &t))
 		return false;
-	*line = (int)row.line;
-	name_file(&t, lines, unit, row.file, path);
+	run(&t, &s);
+	if (!s.found || s.last.line <= 0 || s.last.line > INT32_MAX)
+		return false;
+	*line = (int)s.last.line;
+	if (t.version >= 5)
+		name_file_5(&t, s.last.file, path);
+	else
+		name_file_4(&t, s.last.file, path);
 	return true;
 }
 
-static bool find_in_all_tables(const struct dwarf *d, uint64_t addr, struct text *path, int *line)
-{
-	for (struct reader r = d->line; reader_left(&r);) {
-		uint64_t lines = (uint64_t)(r.at - d->line.at);
-		unsigned offset_size;
+/* Of a file that stays mapped (elf_file.c). A thread claims an index by compare and swap
+ * and never waits for another: it may be a signal handler. */
+static struct index {
+	const uint8_t *of;		/* the file's base; atomic */
+	uint32_t is_whole;		/* atomic */
+	struct bytes sequences;
+} indexes[ELF_KEPT_FILES];
 
-		reader_skip(&r, reader_unit_length(&r, &offset_size));
-		if (find_in_table(d, lines, NULL, addr, path, line))
-			return true;
+static void index_fill(struct bytes *notes, const struct sections *in)
+{
+	struct search s = { .addr = UINT64_MAX, .notes = notes };
+	struct table t;
+
+	for (struct reader r = in->line; reader_left(&r);) {
+		s.lines = (uint64_t)(r.at - in->line.at);
+		if (read_table(in, &r, &t))
+			run(&t, &s);
 	}
+}
+
+/* NULL: another thread makes it just now. */
+static const struct index *index_of(const struct elf_file *f, const struct sections *in)
+{
+	for (int i = 0; i < ELF_KEPT_FILES; i++) {
+		struct index *x = &indexes[i];
+		const uint8_t *none = NULL;
+
+		if (cas_relaxed(&x->of, &none, f->base)) {
+			index_fill(&x->sequences, in);
+			/* release: the sequences; pairs with load_acquire below */
+			store_release(&x->is_whole, 1);
+			return x;
+		}
+		if (none == f->base)
+			return load_acquire(&x->is_whole) ? x : NULL;
+	}
+	return NULL;
+}
+
+static bool find_in(const struct bytes *sequences, const struct sections *in, uint64_t addr,
+		    struct text *path, int *line)
+{
+	const struct sequence *q = (const void *)sequences->at;
+
+	for (size_t i = 0; i < sequences->n / sizeof *q; i++)
+		if (addr >= q[i].lo && addr < q[i].hi && find_in_table(in, q[i].lines, addr, path, line))
+			return true;
 	return false;
 }
 
 bool dwarf_line_find(const struct elf_file *f, uint64_t addr, char *path, size_t size, int *line)
 {
 	struct text text = text_make(path, size);
-	struct dwarf d;
-	struct dwarf_unit unit;
+	struct sections in = {
+		.line = elf_reader(f, ".debug_line"), .str = elf_reader(f, ".debug_str"),
+		.line_str = elf_reader(f, ".debug_line_str"),
+	};
+	const struct index *x = f->mapped_for_us || in.line.bad ? NULL : index_of(f, &in);
+	struct bytes own = { .at = NULL };
+	bool found;
 
-	dwarf_sections(&d, f);
-	if (dwarf_unit_find(&d, addr, &unit) &&
-	    find_in_table(&d, unit.lines, &unit, addr, &text, line))
-		return true;
-	return find_in_all_tables(&d, addr, &text, line);
+	if (in.line.bad)
+		return false;
+	if (x)
+		return find_in(&x->sequences, &in, addr, &text, line);
+	index_fill(&own, &in);
+	found = find_in(&own, &in, addr, &text, line);
+	bytes_free(&own);
+	return found;
 }

@@ -6,11 +6,10 @@
  * opened and mapped, by system calls alone.
  *
  * A trace has many addresses in few files, so mappings are kept in a small table. A file
- * that finds a free slot stays for good. A file is identified by fstat, not by its path,
- * so that a library that was replaced is not taken for the old one. A thread claims a
- * slot by compare and swap and publishes it when it is complete. No thread waits for
- * another: one that does not find the file maps it, too, and puts it in another slot or
- * unmaps it after use.
+ * that finds a free slot stays for good. It is identified by fstat, so that a library
+ * that was replaced is not taken for the old one. A thread claims a slot by compare and
+ * swap and publishes it when it is complete. One that does not find the file maps it,
+ * too, and puts it in another slot or unmaps it after use.
  *
  * The ELF headers, in memory and on disk, decide whether a file is still the one that the
  * module was loaded from: they hold the sizes and places of all sections, which hardly
@@ -31,8 +30,6 @@
 #include "platform/raw_file.h"
 #include "base/text.h"
 
-#define KEPT_FILES 64
-
 enum kept_state { KEPT_EMPTY, KEPT_CLAIMED, KEPT_READY };
 
 struct kept {
@@ -42,7 +39,7 @@ struct kept {
 	const uint8_t *base;
 };
 
-static struct kept kept[KEPT_FILES];
+static struct kept kept[ELF_KEPT_FILES];
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -52,7 +49,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 static const uint8_t *kept_find(const struct stat *st)
 {
-	for (int i = 0; i < KEPT_FILES; i++) {
+	for (int i = 0; i < ELF_KEPT_FILES; i++) {
 		/* acquire: the slot is complete; pairs with store_release in kept_add */
 		if (load_acquire(&kept[i].state) == KEPT_READY && same_file(&kept[i].st, st))
 			return kept[i].base;
@@ -63,7 +60,7 @@ static const uint8_t *kept_find(const struct stat *st)
 /* False if no slot is free. */
 static bool kept_add(const struct stat *st, const uint8_t *base)
 {
-	for (int i = 0; i < KEPT_FILES; i++) {
+	for (int i = 0; i < ELF_KEPT_FILES; i++) {
 		enum kept_state empty = KEPT_EMPTY;
 
 		if (load_relaxed(&kept[i].state) != KEPT_EMPTY ||
@@ -169,9 +166,7 @@ bool elf_open_module(struct elf_file *f, const struct module *m)
 	return open_as(f, m, path) || (maps_find(m->start, &mapped) && open_as(f, m, mapped.path));
 }
 
-/*
- * Sections
- */
+/* Sections */
 
 static bool read_header(const struct elf_file *f, size_t index, Elf64_Shdr *sh)
 {
@@ -237,16 +232,6 @@ struct reader elf_reader(const struct elf_file *f, const char *name)
 	return reader_make(s.data, s.size);
 }
 
-/*
- * Separate debug files: under /usr/lib/debug by build id, or by the name in
- * .gnu_debuglink beside the file or under /usr/lib/debug with the file's path.
- */
-
-static bool open_path(struct elf_file *f, const struct text *path)
-{
-	return !path->cut && elf_open(f, path->at);
-}
-
 struct reader elf_build_id(const struct elf_file *f)
 {
 	struct reader note = elf_reader(f, ".note.gnu.build-id");
@@ -257,7 +242,8 @@ struct reader elf_build_id(const struct elf_file *f)
 	return reader_cut(&note, id_size);
 }
 
-static bool open_by_build_id(struct elf_file *debug, const struct elf_file *f)
+/* Debug information that was split off lies under /usr/lib/debug, by build id. */
+bool elf_open_debug(struct elf_file *debug, const struct elf_file *f)
 {
 	struct reader id = elf_build_id(f);
 	char buf[ELF_PATH_MAX];
@@ -271,37 +257,5 @@ static bool open_by_build_id(struct elf_file *debug, const struct elf_file *f)
 	while (reader_left(&id))
 		text_add_hex_byte(&path, reader_u8(&id));
 	text_add(&path, ".debug");
-	return open_path(debug, &path);
-}
-
-static bool open_by_link(struct elf_file *debug, const char *root, const char *dir, const char *sub,
-			 const char *name)
-{
-	char buf[ELF_PATH_MAX];
-	struct text path = text_make(buf, sizeof(buf));
-
-	text_add(&path, root);
-	text_add(&path, dir);
-	text_add(&path, sub);
-	text_add(&path, name);
-	return open_path(debug, &path);
-}
-
-bool elf_open_debug(struct elf_file *debug, const struct elf_file *f, const struct module *m)
-{
-	struct reader link = elf_reader(f, ".gnu_debuglink");
-	const char *name = reader_string(&link);
-	char dir[ELF_PATH_MAX];
-	char *slash;
-
-	if (open_by_build_id(debug, f))
-		return true;
-	module_name(m, dir, sizeof(dir));
-	slash = strrchr(dir, '/');
-	if (!name || !slash)
-		return false;
-	*slash = '\0';
-	return open_by_link(debug, "", dir, "/.debug/", name) ||
-	       open_by_link(debug, "", dir, "/", name) ||
-	       open_by_link(debug, "/usr/lib/debug", dir, "/", name);
+	return !path.cut && elf_open(debug, path.at);
 }

@@ -10,11 +10,13 @@
 #include "unwind/reader.h"
 
 #define ELF_PATH_MAX 512
+/* Files whose mappings are kept for good. */
+#define ELF_KEPT_FILES 64
 
 struct elf_file {
 	const uint8_t *base;
 	size_t size;
-	bool mapped_for_us;	/* not in the table of kept files: elf_close unmaps it */
+	bool mapped_for_us;	/* not kept: elf_close unmaps it */
 };
 
 struct elf_section {
@@ -31,8 +33,8 @@ bool elf_open(struct elf_file *f, const char *path);
 /* Maps the file that module m was loaded from, if it is still that file. */
 bool elf_open_module(struct elf_file *f, const struct module *m);
 
-/* Maps the debug information split off from f, module m's file, if it is installed. */
-bool elf_open_debug(struct elf_file *debug, const struct elf_file *f, const struct module *m);
+/* Maps the debug information split off from f, if it is installed. */
+bool elf_open_debug(struct elf_file *debug, const struct elf_file *f);
 
 void elf_close(struct elf_file *f);
 

@@ -3,8 +3,7 @@
  *
  * The function's name comes from the symbol table of the file that the code was loaded
  * from (.symtab, or .dynsym if it was stripped), the line from its debug information
- * (dwarf_line.c). What the file lacks is looked up in its debug file, if that is
- * installed.
+ * (dwarf_line.c). What the file lacks is looked up in its debug file.
  *
  * Several symbols can cover one address. These decide, in this order:
  *
@@ -130,8 +129,7 @@ static bool find_function(const struct elf_file *f, const char *table_name, uint
 	return true;
 }
 
-static void find_in_file(const struct elf_file *f, const struct module *m, uint64_t addr,
-			 struct symbol *out)
+static void find_in_file(const struct elf_file *f, uint64_t addr, struct symbol *out)
 {
 	bool named = find_function(f, ".symtab", addr, out);
 	bool placed = dwarf_line_find(f, addr, out->file, sizeof(out->file), &out->line);
@@ -139,7 +137,7 @@ static void find_in_file(const struct elf_file *f, const struct module *m, uint6
 
 	if (!named)
 		find_function(f, ".dynsym", addr, out);
-	if ((named && placed) || !elf_open_debug(&debug, f, m))
+	if ((named && placed) || !elf_open_debug(&debug, f))
 		return;
 	if (!named)
 		find_function(&debug, ".symtab", addr, out);
@@ -169,7 +167,7 @@ static void find_in_module(const struct module *m, uintptr_t pc, struct symbol *
 		return;
 	key = cache_key(m, &f);
 	if (!key || !symbol_cache_get(key, addr, out)) {
-		find_in_file(&f, m, addr, out);
+		find_in_file(&f, addr, out);
 		if (key)
 			symbol_cache_put(key, addr, out);
 	}

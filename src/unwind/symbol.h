@@ -13,7 +13,7 @@
 struct symbol {
 	char function[256];	/* "" if unknown; C++ names as demangle.c says */
 	uintptr_t offset;	/* of pc in the function, or else in the module */
-	char file[512];		/* the absolute path at compile time; "" if unknown */
+	char file[512];		/* as dwarf_line.c says; "" if unknown */
 	int line;		/* 0 if unknown */
 	char module[256];	/* path of the program or library */
 };

@@ -6,9 +6,9 @@
  * repeats this up to a frame whose row says that it has no caller: a goroutine's entry, a
  * thread's entry or _start.
  *
- * Not all registers are known: of a thread asleep in the kernel only pc and sp are. So
- * each register has a "known" bit. A rule over an unknown register gives an unknown one,
- * and the walk ends only where it needs that register.
+ * Of a thread asleep in the kernel only pc and sp are known. So each register has a
+ * "known" bit. A rule over an unknown register gives an unknown one, and the walk ends
+ * only where it needs that register.
  *
  * The stack may be garbage: traces are wanted most when something has been overwritten.
  * So only aligned words within the stack's bounds are read, and every step must go up the
@@ -25,10 +25,9 @@
  *  - the chain of frame pointers: for code of no known module, and for a function whose
  *    row needs a register that is not known
  *
- * pc and pc - 1. A return address is behind its call. That may be in the next row, or
- * behind the end of the function if the call never returns. So a frame in a call is
- * looked up at pc - 1. The innermost frame and one that a signal interrupted are looked
- * up at pc.
+ * pc and pc - 1. A return address may be in the next row, or behind the end of the
+ * function if the call never returns. So a frame in a call is looked up at pc - 1, the
+ * innermost frame and one that a signal interrupted at pc.
  *
  * Rejected: _Unwind_Backtrace, which takes the loader's lock on older systems, reads any
  * address that it computes and cannot start from given registers; libunwind, which is a
@@ -93,9 +92,7 @@ static uintptr_t frame_lookup_pc(const struct unwind_frame *f)
 	return frame_pc(f) - !f->exact;
 }
 
-/*
- * Rows
- */
+/* Rows */
 
 static bool row_cfa(const struct cfi_row *row, const struct unwind_frame *f, uintptr_t *cfa)
 {
@@ -185,9 +182,7 @@ static enum step step_by_row(const struct unwind_frame *f, const struct cfi_row 
 	return STEP_DONE;
 }
 
-/*
- * Ways without a row
- */
+/* Ways without a row */
 
 static enum step step_by_sigreturn(const struct unwind_frame *f, struct unwind_frame *next)
 {
@@ -251,9 +246,7 @@ static enum step step_by_frame_pointer(const struct unwind_frame *f, struct unwi
 	return STEP_DONE;
 }
 
-/*
- * The walk
- */
+/* The walk */
 
 /* Steps by the row, with a frame pointer found by search if the row needs that. */
 static enum step step_by_row_or_guess(const struct unwind_frame *f, const struct cfi_row *row,

@@ -80,8 +80,7 @@ static inline void context_regs(struct unwind_regs *regs, const struct context *
  * pc - 1. A pc that a signal interrupted is stored plus one, so that this holds for it.
  *
  * start must have pc. With sp most walks succeed; callee-saved registers make them
- * certain. [stack_lo, stack_hi) must be readable. Whatever it holds, the walk does not
- * fault.
+ * certain. [stack_lo, stack_hi) must be readable, and may hold anything.
  */
 size_t unwind_walk(const struct unwind_regs *start, uintptr_t stack_lo, uintptr_t stack_hi,
 		   uintptr_t *pcs, size_t max);

@@ -83,10 +83,8 @@ static inline __attribute__((always_inline)) void regs_capture(uintptr_t reg[UNW
 			 : "rax", "memory");
 }
 
-/*
- * Are these eight bytes of code the start of the sigreturn trampoline? glibc's is
- * `mov $15, %rax; syscall`, musl's the same with %eax, one byte shorter than eight.
- */
+/* Are these eight bytes of code the start of the sigreturn trampoline? glibc's is
+ * `mov $15, %rax; syscall`, musl's the same with %eax, one byte shorter than eight. */
 static inline bool regs_is_sigreturn(uint64_t code)
 {
 	return code == 0x0f0000000fc0c748 || (code & 0x00ffffffffffffff) == 0x00050f0000000fb8;
