@@ -2,8 +2,7 @@
  * batch.c - calls on sockets that a P defers: the mechanism.
  *
  * A server with many busy connections makes the same few calls over and over, and each
- * costs a way into the kernel and back besides what it does. A P saves some of these
- * ways:
+ * costs a way into the kernel and back. A P saves some of these ways:
  *
  * - Writes are gathered. A goroutine that writes a few bytes while other goroutines are
  *   about to run parks, and its P keeps the call (gs). When the others have run, most of
@@ -19,8 +18,7 @@
  * user of the descriptor, until the call is made: goro_close waits for it, and it sees
  * its own error. A call that came to no result (EAGAIN, a busy ring) the goroutine makes
  * itself when it runs. Without rings (an old kernel, a sandbox, GORO_DEBUG=nouring=1) no
- * calls are gathered. If rings are forbidden in mid-run the gathered calls are made one
- * by one.
+ * calls are gathered. If rings are forbidden in mid-run they are made one by one.
  *
  * When a P makes the calls
  *
@@ -30,7 +28,7 @@
  *			- the M is about to block in an announced call
  *	untried reads	- the P's queues are empty: the first, a few times in a row
  *			- the poller had nothing either: all
- *			- the P is never without work: those that waited for late_ns
+ *			- the P is never without work: the oldest, now and then
  *
  * A P with any of these is not idle, and the M that gets the P makes the calls: they are
  * a work source (sched/work.h). sysmon makes none. Where a goroutine computes and calls
@@ -79,8 +77,7 @@
 #define FEATURES (IORING_FEAT_NODROP | IORING_FEAT_NATIVE_WORKERS)
 
 struct batch_counts batch_counts;
-static uint32_t refused;	/* there is no ring, or none may be used any more;
-				 * atomic */
+static uint32_t refused;	/* no ring may be used; atomic */
 static struct work_source source;
 
 /* The same as batch_known, but made if need be; NULL: no memory. The owner of pp only. */
@@ -88,11 +85,9 @@ static struct p_io *batch_of(struct p *pp)
 {
 	struct p_io *io = pp->io;
 
-	if (unlikely(!io) && (io = mem_alloc(sizeof *io))) {
-		batch_policy_init(io);
+	if (unlikely(!io) && (io = mem_alloc(sizeof *io)))
 		/* release: pairs with load_acquire in batch_known */
 		store_release(&pp->io, io);
-	}
 	return io;
 }
 
@@ -170,13 +165,11 @@ static uint32_t ring_run(const struct uring_queues *q, struct g *const *gs, uint
 	/* release: the entries; pairs with the kernel's acquire */
 	store_release(q->sq_tail, tail + n);
 	ring_enter(q, n, 0);
-	/* What the kernel has not taken it must not take next time, when the goroutines
-	 * have gone on. acquire: it has read the others; pairs with the kernel's
-	 * release */
+	/* What the kernel has not taken it must not take next time. acquire: it has read
+	 * the others; pairs with the kernel's release */
 	n = load_acquire(q->sq_head) - tail;
 	store_release(q->sq_tail, tail + n);
-	/* Taken calls complete on the way out of any system call, also of one that is
-	 * refused. */
+	/* Taken calls complete on the way out of any system call, refused or not. */
 	for (seen = ring_answers(q); unlikely(seen < n); seen += ring_answers(q))
 		ring_enter(q, 0, n - seen);
 	return n;
@@ -313,33 +306,25 @@ bool batch_leave_untried(struct m *mp, struct fd *f)
 	struct p_io *io = mp->p ? batch_of(mp->p) : NULL;
 
 	check(lock_is_held(&f->lock));
-	/* Only the first waiter may be untried: waiters are taken off in order, each
-	 * after a try. */
+	/* Only the first waiter may be untried: waiters are taken off in order. */
 	if (!io || f->waiters[FD_READ].first)
 		return false;
 	f->untried = 1;
-	f->since = io->clock & SINCE_MASK;
 	if (!f->listed) {
 		f->listed = 1;
 		list_put(io, f);
 		work_defer(mp->p, &source);
-	} else if (io->untried == f && io->untried_n > 1) {	/* f goes behind the
-								 * others, which have
-								 * waited for longer */
-		list_put(io, list_take(io));
+	} else if (io->untried == f && io->untried_n > 1) {
+		list_put(io, list_take(io));	/* the others have waited for longer */
 	}
 	return true;
 }
 
-enum tried { NOT_TRIED, LEFT, IN_VAIN, FOUND };
+enum tried { NOT_TRIED, IN_VAIN, FOUND };
 
-/*
- * Tries for the first reader of f, which is off the list. The lock is held during the
- * try: if there is nothing the goroutine goes on waiting, and a later event finds it in
- * the queue. LEFT: f is too new for this pass and is to be on the list again; never if
- * pass is NULL.
- */
-static enum tried try_read(struct fd *f, const struct p_io *pass, struct ready_list *list)
+/* Tries for the first reader of f, which is off the list, under the lock: if there is
+ * nothing the goroutine goes on waiting, and a later event finds it in the queue. */
+static enum tried try_read(struct fd *f, struct ready_list *list)
 {
 	enum tried result = NOT_TRIED;
 	struct io_link *w;
@@ -347,10 +332,6 @@ static enum tried try_read(struct fd *f, const struct p_io *pass, struct ready_l
 	lock_acquire(&f->lock);
 	check(f->listed);
 	w = f->waiters[FD_READ].first;
-	if (f->untried && pass && batch_is_new(pass, f)) {
-		lock_release(&f->lock);
-		return LEFT;
-	}
 	f->listed = 0;
 	if (f->untried && w) {
 		struct g *gp = fd_waiter(w, FD_READ);
@@ -369,29 +350,19 @@ static enum tried try_read(struct fd *f, const struct p_io *pass, struct ready_l
 	return result;
 }
 
-/* Tries all untried reads, or those that are not new. Goroutines that became ready go
- * behind the others in the P's queue. */
-static void look_through(struct m *mp, struct p_io *io, bool even_new)
+/* Tries the n oldest untried reads. Goroutines become ready behind all others. */
+static void try_oldest(struct m *mp, struct p_io *io, uint32_t n)
 {
 	struct ready_list list = { NULL, NULL };
-	uint32_t in_vain = 0;
+	struct fd *f;
 
-	for (uint32_t n = io->untried_n; n > 0; n--) {
-		struct fd *f = list_take(io);
-		enum tried tried = try_read(f, even_new ? NULL : io, &list);
-
-		if (tried == LEFT)
-			list_put(io, f);
-		in_vain += tried == IN_VAIN;
-	}
-	if (!even_new)
-		batch_pass_end(mp->p, io, in_vain);
+	for (; n > 0 && (f = list_take(io)); n--)
+		try_read(f, &list);
 	settle(mp->p, io);
 	ready_list_all(mp, &list);
 }
 
-/* Tries the first untried read. Its goroutine, runnable, if that found something, else
- * NULL. */
+/* Tries the first untried read. Its goroutine, runnable; NULL: the read found nothing. */
 static struct g *try_first(struct m *mp, struct p_io *io)
 {
 	struct ready_list list = { NULL, NULL };
@@ -399,7 +370,7 @@ static struct g *try_first(struct m *mp, struct p_io *io)
 	struct fd *f;
 
 	while (result == NOT_TRIED && (f = list_take(io)))
-		result = try_read(f, NULL, &list);
+		result = try_read(f, &list);
 	settle(mp->p, io);
 	if (result != NOT_TRIED)
 		batch_try_was(io, result == FOUND);
@@ -428,10 +399,8 @@ static void see_to_due(struct m *mp)
 
 	if (batch_sends_due(io))
 		send_all(mp, io);
-	if (batch_pass_due(io)) {
-		batch_pass_begin(io);
-		look_through(mp, io, false);
-	}
+	if (batch_pass_due(io))
+		try_oldest(mp, io, batch_pass_begin(io));
 }
 
 static struct g *take(struct m *mp)
@@ -447,7 +416,7 @@ static struct g *take(struct m *mp)
 
 static void flush(struct m *mp)
 {
-	look_through(mp, mp->p->io, true);
+	try_oldest(mp, mp->p->io, UINT32_MAX);
 }
 
 static void before_call(struct m *mp)

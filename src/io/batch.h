@@ -72,11 +72,8 @@ struct p_io {
 
 	/* Policy: reads. */
 	uint32_t tries;		/* tries left before the next look at the poller */
-	uint32_t clock;		/* passes over the untried */
-	uint32_t quiet_passes;	/* passes in a row with few tries in vain */
-	int64_t passed_at;	/* when the last pass began (s) */
-	int64_t late_ns;	/* how long a read stays untried, at least (s) */
-	uint64_t pass_turns;
+	uint32_t try_pause;	/* looks at the poller before there are tries again */
+	int64_t passed_at;	/* when the P last tried the oldest (s) */
 };
 
 /* The P's struct p_io; NULL: none yet, or no memory. Any thread. */
@@ -90,7 +87,6 @@ static inline struct p_io *batch_known(const struct p *pp)
  *
  * The caller owns the P, in state RUNTIME, unless a comment says otherwise. */
 
-void batch_policy_init(struct p_io *io);
 /* Whether a batch of writes may begin. */
 bool batch_may_begin(struct m *mp, struct p_io *io);
 /* Whether gathered writes are to be sent: after BATCH_WAIT_NS. Any thread. */
@@ -102,13 +98,10 @@ void batch_sends_end(struct p_io *io);
  * batch_try_was says what it came to. */
 bool batch_may_try(struct p_io *io);
 void batch_try_was(struct p_io *io, bool found);
-/* Whether a pass over the untried reads is due. Any thread. */
+/* Whether the oldest untried reads are due, although the P has other work. Any thread. */
 bool batch_pass_due(const struct p_io *io);
-void batch_pass_begin(struct p_io *io);
-/* Whether f became untried so recently that this pass leaves it. f's lock held. */
-bool batch_is_new(const struct p_io *io, const struct fd *f);
-/* in_vain: tries of this pass that found nothing. */
-void batch_pass_end(const struct p *pp, struct p_io *io, uint32_t in_vain);
+/* Then: how many. */
+uint32_t batch_pass_begin(struct p_io *io);
 /* sysmon only: ns until it is to look at the Ps again; TIMER_NEVER: not for batches. */
 int64_t batch_watch(int64_t now);
 

@@ -32,10 +32,9 @@
  *   wait. Where request and answer alternate on this machine that often finds something,
  *   and saves the look. After TRY_ROW tries, or one in vain, the P looks at the poller:
  *   others wait there.
- * - those that have waited for late_ns (a pass), if the P is never without work. The
- *   right late_ns depends on how long answers take: with a thousand busy connections each
- *   waits for 15 ms, and tries after one would all be in vain. So late_ns grows until
- *   tries in vain are few beside all that the P does.
+ * - the PASS_TRIES oldest every PASS_NS, if the P is never without work. With a thousand
+ *   busy connections most of these tries are in vain, which costs a hundredth of a CPU.
+ *   (Rejected: tries after as long as answers take, which the P would have to learn.)
  */
 #include "io/batch.h"
 
@@ -64,21 +63,14 @@
 /* Of this many reads that would be left untried, one is tried (fd.quiet counts on). */
 #define GUESS_CHECK 16
 
-/* Tries in a row before a look at the poller. */
-#define TRY_ROW 8
+/* Tries in a row before a look at the poller; and after a try in vain, looks at the
+ * poller before the next try. */
+#define TRY_ROW   8
+#define TRY_PAUSE 64
 
-/* late_ns doubles after a pass with more tries in vain than SOME and one for every MANY
- * switches. It halves after PASSES passes with fewer. */
-#define LATE_MIN_NS NETPOLL_LOAD_NS
-#define LATE_MAX_NS (64 * LATE_MIN_NS)
-#define LATE_MANY   32
-#define LATE_SOME   8
-#define LATE_PASSES 16
-
-void batch_policy_init(struct p_io *io)
-{
-	io->late_ns = LATE_MIN_NS;
-}
+/* Of a P that is never without work. */
+#define PASS_NS    NETPOLL_LOAD_NS
+#define PASS_TRIES 32
 
 /* ------------------------------------------------------------------ writes */
 
@@ -209,45 +201,32 @@ bool batch_may_try(struct p_io *io)
 
 void batch_try_was(struct p_io *io, bool found)
 {
-	if (!found)
-		io->tries = 0;
+	if (found)
+		return;
+	io->tries = 0;
+	io->try_pause = TRY_PAUSE;
 }
 
 void batch_polled(struct p *pp)
 {
-	if (pp->io)
-		pp->io->tries = TRY_ROW;
+	struct p_io *io = pp->io;
+
+	if (!io)
+		return;
+	if (io->try_pause > 0)
+		io->try_pause--;
+	else
+		io->tries = TRY_ROW;
 }
 
-/* A read is tried at the third pass that it sees, so a pass is due every late_ns / 2. */
 bool batch_pass_due(const struct p_io *io)
 {
 	return load_relaxed(&io->untried) &&
-	       load_relaxed(&sched.coarse_now) - load_relaxed(&io->passed_at) >=
-	       load_relaxed(&io->late_ns) / 2;
+	       load_relaxed(&sched.coarse_now) - load_relaxed(&io->passed_at) >= PASS_NS;
 }
 
-void batch_pass_begin(struct p_io *io)
+uint32_t batch_pass_begin(struct p_io *io)
 {
-	io->clock++;
 	store_relaxed(&io->passed_at, load_relaxed(&sched.coarse_now));
-}
-
-bool batch_is_new(const struct p_io *io, const struct fd *f)
-{
-	return ((io->clock - f->since) & SINCE_MASK) < 3;
-}
-
-void batch_pass_end(const struct p *pp, struct p_io *io, uint32_t in_vain)
-{
-	uint64_t turns = pp->count.switches - io->pass_turns;
-
-	io->pass_turns += turns;
-	if (in_vain > LATE_SOME + turns / LATE_MANY) {
-		io->quiet_passes = 0;
-		store_relaxed(&io->late_ns, soonest(2 * io->late_ns, LATE_MAX_NS));
-	} else if (++io->quiet_passes >= LATE_PASSES && io->late_ns > LATE_MIN_NS) {
-		io->quiet_passes = 0;
-		store_relaxed(&io->late_ns, io->late_ns / 2);
-	}
+	return PASS_TRIES;
 }

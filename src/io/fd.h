@@ -41,17 +41,14 @@ struct fd_more {
 	struct fd *f;
 	int64_t deadline[2];	/* 0: none; written under lock, read without */
 	struct timer timer[2];	/* may run without a waiter, and for another time */
-	goro_mutex turn[2];	/* FD_POLL_FIRST: held from poll(2) until after the
-				 * call */
+	goro_mutex turn[2];	/* FD_POLL_FIRST: held from poll(2) to the call's end */
 	goro_mutex position;	/* held while the file's position is used: see file.c */
 	uint8_t no_nowait;	/* bit 1 << way: does not take RWF_NOWAIT; atomic */
 	uint32_t blocked;	/* users in a call that blocks their thread; atomic */
 };
 
-/*
- * A descriptor number. Made at first use and never freed: see "The word" in fd.c. One
- * cache line, as a program with ten thousand connections goes from one to the next.
- */
+/* A descriptor number. Made at first use and never freed: see "The word" in fd.c. One
+ * cache line, as a program with ten thousand connections goes from one to the next. */
 struct fd {
 	_Alignas(CACHE_LINE)
 	uint64_t word;		/* gen:32 flags:8 refs:24 */
@@ -62,8 +59,7 @@ struct fd {
 	/* Under lock. */
 	uint8_t watched : 2,	/* NETPOLL_ bits that the poller watches */
 	        untried : 1,	/* the first reader has not tried */
-	        listed : 1,	/* on a P's list, p_io.untried */
-	        since : 4;	/* p_io.clock when it became untried */
+	        listed : 1;	/* on a P's list, p_io.untried */
 	uint32_t untried_link;	/* number + 1 of the next in that list; the P's owner's */
 	uint32_t epoch;		/* counts the number's files; part of the events' tags */
 	struct lock lock;
@@ -81,19 +77,15 @@ struct fd_use {
 	uint32_t gen;		/* the word's gen at fd_enter */
 	bool done;		/* the wait's call was made by another thread (batch.c) */
 	ssize_t result;		/* of that call */
-	unsigned woken;		/* bit 1 << way: woken for an event of that way: see
-				 * "Several who wait" */
-	const struct iovec *untried;	/* the next wait is for a read into this that was
-					 * not tried: see batch.h; NULL: it was */
+	unsigned woken;		/* bit 1 << way: woken for an event of that way */
+	const struct iovec *untried;	/* the next wait is for an untried read to it */
 };
 
-/* Makes the caller a user of fd, for whom goro_close waits. 0 or -EBADF, -ENOMEM. In user
- * code. */
+/* Makes the caller a user of fd. 0 or -EBADF, -ENOMEM. In user code. */
 int fd_enter(struct fd_use *u, int fd);
 void fd_leave(struct fd_use *u);
 
-/* f's kind turned out to be wrong (-ENOTSOCK, say): asks fstat again. 0 or -errno. In
- * user code. */
+/* f's kind turned out to be wrong: asks fstat again. 0 or -errno. In user code. */
 int fd_look_again(struct fd_use *u);
 
 /* Whether goro_close was called since the caller became a user of f. */
@@ -138,7 +130,6 @@ int fd_wait_until(struct fd_use *u, unsigned what, const uint32_t seq[2], int64_
 /* ----------------------------------------------------- for the batches: batch.h */
 
 #define BATCH_GUESS_AFTER 2	/* tries in vain before the next is left out */
-#define SINCE_MASK 15		/* the range of fd.since */
 
 /* ----------------------------------------------------- between fd.c and fd_wait.c */
 
@@ -210,8 +201,7 @@ static inline void fd_unlock(struct fd_section *s, struct fd *f)
 	rt_exit(s->mp);
 }
 
-/* The descriptor of a number, made if need be. NULL: no memory, or an impossible
- * number. */
+/* The descriptor of a number, made if need be. NULL: no memory, or too large a number. */
 struct fd *fd_at(int fd);
 /* The same, but NULL if it was never used. */
 struct fd *fd_known(int fd);
