@@ -15,9 +15,8 @@
  * Of several requests at the same time one is answered: the kernel merges the signals,
  * and there is one number. So the sender repeats its signal until the program connects.
  *
- * The program keeps nothing ready and leaves nothing behind. The socket's name is
- * abstract: no file could be put in its place. It is random: no other process can have
- * bound it before.
+ * The program keeps nothing ready and leaves nothing behind. The socket's name is random
+ * and abstract: no file, and no other process's socket, could be put in its place.
  *
  * Root may attach, and the user that the process runs as if the process is dumpable. That
  * is the kernel's rule for ptrace: a program that is set-uid, or has changed its user,

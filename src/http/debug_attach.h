@@ -4,9 +4,8 @@
 
 #include <signal.h>
 
-/* The signal. Its value has the mark in its upper half, and in its lower half a number
- * that the sender has chosen: the sender listens on the abstract Unix socket of that
- * name. */
+/* The signal. Its value has the mark above, and below a number of the sender's, which
+ * listens on the abstract Unix socket of that name. */
 #define DEBUG_ATTACH_SIGNAL SIGURG
 #define DEBUG_ATTACH_MARK   0x676f726fu
 #define DEBUG_ATTACH_NAME   "goro-attach-%08x"

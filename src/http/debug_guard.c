@@ -72,8 +72,7 @@ static bool is_by_another_page(const struct http_request *rq)
 	return !origin || !rq->host || strcasecmp(origin + 3, rq->host) != 0;
 }
 
-/* The user has followed a link: the browser shows the answer, and the page cannot read
- * it. */
+/* The user has followed a link: the page cannot read the answer. */
 static bool is_followed_link(const struct http_request *rq)
 {
 	return rq->fetch_mode && strcmp(rq->fetch_mode, "navigate") == 0 &&

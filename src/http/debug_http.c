@@ -4,8 +4,7 @@
  * One goroutine accepts, and each connection has one. They are internal goroutines: the
  * program's counts and leak reports leave them out. They serve people who look at a
  * program in trouble, so they need little of it: a page is made in memory and then sent,
- * and no lock is held while it is sent. Clients that are slow or send too much are turned
- * away:
+ * without a lock. Clients that are slow or send too much are turned away:
  *
  *	connections	CONNS_MAX, or a CONNS_PART-th of the program's descriptors; more
  *			get 503 at once

@@ -3,10 +3,7 @@
  *
  * An HTTP server in the process, with a live page, figures for Prometheus and
  * net/http/pprof. It may use all rooms; none uses it. Programs start it by
- * goro_debug_serve or the variable GORO_DEBUG_SERVE; the goro command attaches to one
- * that has not.
- *
- * This header: what these files offer each other.
+ * goro_debug_serve or GORO_DEBUG_SERVE; the goro command attaches to one that has not.
  */
 #ifndef GORO_DEBUG_HTTP_H
 #define GORO_DEBUG_HTTP_H
@@ -55,8 +52,7 @@ int debug_listen(const char *address, int *port, bool *local);
 
 bool debug_is_loopback4(const struct in_addr *a);
 bool debug_is_loopback6(const struct in6_addr *a);
-/* Why the request is refused, or NULL. local: the listener is. may_be_linked: the page
- * may. */
+/* Why the request is refused, or NULL. local: by the listener; may_be_linked: page. */
 const char *debug_guard(const struct http_request *rq, bool local, bool may_be_linked);
 
 /* ---- debug_reply.c */

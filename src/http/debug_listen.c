@@ -5,8 +5,7 @@
  *
  * A process that ends leaves the file of its Unix socket behind, and no process can bind
  * there until the file is removed. debug_listen removes it only if it is a socket to
- * which nothing is bound any more. A file of another kind is the user's, named by
- * mistake.
+ * which nothing is bound any more: another file is the user's, named by mistake.
  *
  * Whether a socket is bound is found out by a datagram socket. The kernel refuses its
  * connection if no socket is bound there. If a stream socket is, even one that does not

@@ -1,6 +1,5 @@
 /*
- * debug_page.c - the live page of the debug server, its figures, and the same for
- * Prometheus
+ * debug_page.c - the live page of the debug server, and its figures, for Prometheus, too
  *
  * The page is one file (debug_page.html) that fetches the figures every second and
  * computes rates from their differences. As in metrics.c, the figures are read while they

@@ -1,7 +1,5 @@
-/*
- * debug_pprof.c - net/http/pprof: the profiles, with Go's addresses and answers, for `go
- * tool pprof` and other tools
- */
+/* debug_pprof.c - net/http/pprof: the profiles, with Go's addresses and answers, for `go
+ * tool pprof` and other tools */
 #define _GNU_SOURCE
 #include "http/debug_http.h"
 
@@ -66,7 +64,7 @@ static void cmdline(const struct http_request *rq, struct reply *rp)
 		fclose(f);
 }
 
-/* Addresses like "0x4005d0+0x4005e8" in the query: writes a line for each that has a name.
+/* Addresses like "0x4005d0+0x4005e8" in the query: writes a line for each with a name.
  * The first line tells pprof that there are symbols. */
 static void symbol(const struct http_request *rq, struct reply *rp)
 {
@@ -160,9 +158,8 @@ static void cpu_profile(const struct http_request *rq, struct reply *rp)
 }
 
 /* A trace may become any size. So it is sent while it is made, through a pipe, and takes
- * no memory here. It ends if the client reads too slowly (trace_buffer.c).
- * goro_trace_stop waits until all of the trace is in the pipe, so another goroutine calls
- * it. */
+ * no memory here. It ends if the client reads too slowly (trace_buffer.c). Another
+ * goroutine calls goro_trace_stop, which waits until all of the trace is in the pipe. */
 struct tracing {
 	goro_waitgroup stopped;
 	bool asked;		/* stop_trace has been started */

@@ -1,10 +1,9 @@
 /*
- * http_request.c - the head of an HTTP/1.x request: the part of RFC 9112 that the server
- * needs
+ * http_request.c - the head of an HTTP/1.x request, by RFC 9112 as far as needed
  *
  * A request that can be understood in two ways is refused with 400: lines that do not end
- * in CR LF, names with spaces, folded lines, two hosts, HTTP/1.1 without a host. A request with a body is refused: no page takes
- * one. So is a whole address in place of a path, which clients send to a proxy.
+ * in CR LF, names with spaces, folded lines, two hosts, HTTP/1.1 without a host. So are
+ * whole addresses, which clients send to a proxy, and bodies, which no page takes.
  */
 #include "http/http_request.h"
 

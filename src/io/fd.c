@@ -7,8 +7,7 @@
  * The word
  *
  * Every call on a descriptor, a user, is counted in its word. So close(2) is called after
- * the last user has left, and no user holds the number when the kernel gives it away
- * again:
+ * the last user has left: no user holds a number that the kernel gives away again:
  *
  *	open            refs users
  *	CLOSED          goro_close was called; users are leaving, waiters are woken with
@@ -69,8 +68,7 @@
 /* ---------------------------------------------------------------- the table */
 
 #define CHUNK_FDS 256
-#define CHUNKS    65536		/* 16.7 million descriptors; the kernel's default limit
-				 * is one million */
+#define CHUNKS    65536		/* 16.7 million descriptors */
 
 static struct fd *chunks[CHUNKS];
 static struct lock chunk_lock = LOCK_INIT(RANK_FD);
@@ -186,8 +184,7 @@ void fd_made(int fd, enum fd_kind kind)
 
 static int finish_close(struct fd *f, bool counted);
 
-/* Calls close(2) if the last user is to (see finish_close), and returns what that said,
- * else 0. */
+/* Calls close(2) if the last user is to, and returns what that said, else 0. */
 static int leave(struct fd *f)
 {
 	/* release: the use is over; pairs with cas_acqrel in finish_close */
@@ -376,9 +373,8 @@ static bool users_leave_soon(const struct fd *f)
 	return load_relaxed(&f->kind) != FD_FILE && (!more || load_seqcst(&more->blocked) == 0);
 }
 
-/* Waits until the caller, a user itself, is the only one. CLOSED and WAITED are set. No
- * other goroutine is in the writers' queue: those that waited were woken, and new calls
- * get -EBADF. */
+/* Waits until the caller, a user itself, is the only one. CLOSED and WAITED are set: no
+ * other goroutine is in the writers' queue. */
 static void wait_for_users(struct fd *f)
 {
 	struct m *mp = rt_enter_free();

@@ -34,9 +34,8 @@
  * timer. Calls check the deadline themselves when they begin.
  *
  * A deadline is one of the file that had the number when it was set. Where the number may
- * have changed hands unseen, the poller is asked (renew) before a deadline is set, which
- * would otherwise be forgotten with the old file, and before a deadline that has passed
- * ends a call.
+ * have changed hands unseen, the poller is asked (renew) before a deadline is set, and
+ * before one that has passed ends a call.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -54,8 +53,7 @@
 #include "base/throw.h"
 #include "sched/runtime.h"
 
-/* The tag of f's events: it differs from those of files that had the number before. lock
- * held. */
+/* The tag of f's events: other than of files that had the number before. lock held. */
 static uint64_t fd_tag(const struct fd *f)
 {
 	return (uint64_t)f->epoch << 32 | (uint32_t)f->number;
@@ -155,8 +153,7 @@ void fd_pass_on(struct fd *f, unsigned what)
 
 /* ---------------------------------------------------------------- watching */
 
-/* Has the poller watch f for what. 0 or -errno; -ENOENT: another file has the number.
- * lock held. */
+/* Has the poller watch f. -errno; -ENOENT: another file has the number. lock held. */
 static int watch(struct fd *f, unsigned what)
 {
 	int r;
@@ -197,8 +194,7 @@ static void watch_one_again(struct fd *f, void *list)
 	lock_release(&f->lock);
 }
 
-/* The poller was made anew: adds all watched descriptors. Waiters of a closed one go on
- * list. */
+/* The poller was made anew: adds what is watched. Waiters of closed files go on list. */
 static void watch_again(struct ready_list *list)
 {
 	fd_each(watch_one_again, list);
@@ -243,8 +239,7 @@ static bool expired(const struct fd *f, enum fd_way way, int64_t now)
 	return d != 0 && d <= now;
 }
 
-/* The same, after making sure that the deadline is of the file that has the number
- * now. */
+/* The same, after making sure that the deadline is of the file that has the number. */
 static __attribute__((noinline)) bool has_expired(struct fd *f, enum fd_way way)
 {
 	struct fd_section s = fd_lock(f);
@@ -373,8 +368,7 @@ static __attribute__((noinline)) int watch_failed(struct m *mp, struct fd *f, in
 	if (r == -EBADF || (r == -EINVAL && !own_fd_is(f->number, OWN_FD_POLLER)))
 		return LOST;
 	if (r == -ENOENT) {
-		/* The waiters have renewed the registration: they wait for the old
-		 * file. */
+		/* The waiters wait for the old file. */
 		fd_forget(f, -EBADF, &list);
 		ready_list_all(mp, &list);
 		return 0;

@@ -21,8 +21,7 @@
  * The same holds for files that do not know RWF_NOWAIT, which mostly answer quickly.
  *
  * RWF_NOWAIT reads what is cached, which may be less than the file has. So another try
- * follows a short result, until all is read or the file ends: reads are as full as those
- * of read(2).
+ * follows a short result, until all is read or the file ends, as with read(2).
  *
  * Reads and writes at the file's position take turns (fd_more.position): the kernel makes
  * them one at a time, but not those of io_uring.
@@ -139,8 +138,7 @@ static long by_ring(struct fd *f, const struct file_op *op)
 		if (r != -ECANCELED && r != -EINTR)
 			break;
 	}
-	/* -EAGAIN: io_uring does not wait for this file; the others: this kernel's does
-	 * not */
+	/* io_uring does not wait for this file, or this kernel's does not */
 	if (r == -EAGAIN || r == -EBUSY || r == -EINVAL || r == -EOPNOTSUPP)
 		return -ENOSYS;
 	return r;

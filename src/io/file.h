@@ -1,7 +1,5 @@
-/*
- * file.h - calls that wait for the disk, or for a device that cannot be polled.
- * Defined in file.c.
- */
+/* file.h - calls that wait for the disk, or for a device that cannot be polled.
+ * Defined in file.c. */
 #ifndef GORO_FILE_H
 #define GORO_FILE_H
 

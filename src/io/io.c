@@ -143,8 +143,7 @@ ssize_t io_repeat(struct io *io, io_try *try)
 		if (unlikely(r < 0))
 			return r;
 		if (io->use.done) {
-			io->use.done = false;	/* for the next wait, which may not
-						 * park */
+			io->use.done = false;	/* the next wait may not park */
 			tool_received(&order);
 			return io->use.result;
 		}
@@ -164,8 +163,7 @@ ssize_t io_call(int fd, struct io *io, io_try *try)
 
 /* -------------------------------------------------------------------- SIGPIPE */
 
-/* Whether the system call with flags is missing or denied, rather than the file at
- * fault. */
+/* Whether the system call with flags is missing or denied, rather than its use wrong. */
 static bool is_missing(long r)
 {
 	return r == -ENOSYS || r == -EPERM;
@@ -224,8 +222,7 @@ static long quiet_write(int fd, const struct iovec *iov, int n, int flags)
 		return masked_write(fd, iov, n, flags);
 	r = sys6(SYS_pwritev2, fd, iov, n, -1, -1, flags | RWF_NOSIGNAL);
 	if (unlikely(is_missing(r))) {
-		store_relaxed(&nosignal, NOSIGNAL_UNKNOWN);	/* the next write asks
-								 * again */
+		store_relaxed(&nosignal, NOSIGNAL_UNKNOWN);	/* to be asked again */
 		return masked_write(fd, iov, n, flags);
 	}
 	/* an eventfd, say, takes no flags and raises no signal */
@@ -283,9 +280,8 @@ static int poll_now(int fd, int events)
 	return p.revents & POLLNVAL ? -EBADF : p.revents;
 }
 
-/* If poll says ready, PIPE_BUF bytes fit. A write of at most that must not be divided. Of
- * a longer one only that much is written, as neither a close nor a deadline can end a
- * blocked write. */
+/* If poll says ready, PIPE_BUF bytes fit. A write of at most that must not be divided. A
+ * longer one is cut: neither a close nor a deadline can end a blocked write. */
 static long capped_write(int fd, const struct iovec *iov, int n)
 {
 	struct iovec first;
@@ -314,8 +310,7 @@ static long blocking_transfer(const struct io *io, struct fd_more *more)
 	return r;
 }
 
-/* A file that is not open for this way is never ready; -EBADF says why, as read and write
- * would. */
+/* A file that is not open for this way is never ready: -EBADF, as from read and write. */
 static long why_not_ready(int fd, enum fd_way way)
 {
 	long flags = sys3(SYS_fcntl, fd, F_GETFL, 0);

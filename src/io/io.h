@@ -1,7 +1,5 @@
-/*
- * io.h - a call on a descriptor that parks the goroutine instead of blocking its thread.
- * Defined in io.c.
- */
+/* io.h - a call on a descriptor that parks the goroutine instead of blocking its thread.
+ * Defined in io.c. */
 #ifndef GORO_IO_H
 #define GORO_IO_H
 

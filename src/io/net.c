@@ -481,8 +481,7 @@ static int race_run(struct race *r)
 	return error[0];
 }
 
-/* Moves the addresses of the first one's kind to the front, in order. How many they
- * are. */
+/* Moves the addresses of the first one's kind to the front, in order. Their number. */
 static size_t sort_by_kind(struct net_addrs *addrs)
 {
 	size_t same = 0;

@@ -3,10 +3,8 @@
  *
  * Addresses in digits and well-known ports are read here. Everything else takes
  * getaddrinfo. It blocks in the kernel, for seconds if a name server does not answer, and
- * loads modules that use any amount of stack. So it runs on plain threads with stacks of
- * the usual size, one for each lookup under way, up to LOOKUPS_MAX. Further lookups wait
- * in line. An idle thread waits for the next lookup for LOOKUP_IDLE_NS, in a receive,
- * where the deadlock check takes it for a sleeper, and then ends.
+ * loads modules that use any amount of stack. So each lookup runs on a plain thread with
+ * a stack of the usual size, up to LOOKUPS_MAX at a time. Further ones wait in line.
  *
  * A caller whose deadline comes first leaves. The lookup goes on and its result is
  * dropped. So what they share is counted, and the thread, not the caller, gives back the
@@ -36,8 +34,6 @@
 /* Lookups at a time, Go's number: enough that name servers which do not answer do not
  * hold up the others, and threads that any system can bear. */
 #define LOOKUPS_MAX    500
-/* An idle lookup thread ends after this long. */
-#define LOOKUP_IDLE_NS (5 * 1000000000LL)
 
 /* ------------------------------------------------------------- in digits */
 
@@ -126,7 +122,6 @@ struct lookup {
 };
 
 static goro_sema places;
-static goro_chan *idle;			/* lookups for threads that wait here */
 
 static void lookup_unref(struct lookup *l)
 {
@@ -189,27 +184,17 @@ static void *lookup_thread(void *arg)
 {
 	struct lookup *l = arg;
 
-	do {
-		look_up(l);
-		goro_chan_close(l->done);
-		lookup_unref(l);
-		goro_sema_release(&places, 1);
-	} while (goro_select_until(goro_now() + LOOKUP_IDLE_NS, GORO_RECV(idle, &l)) == 0);
+	look_up(l);
+	goro_chan_close(l->done);
+	lookup_unref(l);
+	goro_sema_release(&places, 1);
 	return NULL;
 }
 
-/* Not goro_once_do: without memory now there may be some later. False: there is none. */
-static bool init(void)
+static void init(void *arg)
 {
-	static goro_mutex first;
-	bool ready;
-
-	goro_mutex_lock(&first);
-	if (!idle && (idle = goro_chan_of(struct lookup *, 0)))
-		goro_sema_init(&places, LOOKUPS_MAX);
-	ready = idle != NULL;
-	goro_mutex_unlock(&first);
-	return ready;
+	(void)arg;
+	goro_sema_init(&places, LOOKUPS_MAX);
 }
 
 /* The thread blocks all signals: they are for the program's own threads. */
@@ -237,8 +222,7 @@ static int hand_over(struct lookup *l, int64_t deadline)
 	if (r != 0)
 		return r;
 	fetch_add_relaxed(&l->refs, 1);
-	if (!goro_chan_try_send(idle, &l))
-		r = thread_start(l);
+	r = thread_start(l);
 	if (r != 0) {
 		lookup_unref(l);
 		goro_sema_release(&places, 1);
@@ -268,9 +252,11 @@ static struct lookup *lookup_make(const char *host, const char *service, int fam
 static int ask_system(const char *host, const char *service, int family, int type,
                       int64_t deadline, struct net_addrs **out)
 {
-	struct lookup *l = init() ? lookup_make(host, service, family, type) : NULL;
+	static goro_once once;
+	struct lookup *l = lookup_make(host, service, family, type);
 	int r;
 
+	goro_once_do(&once, init, NULL);
 	if (!l)
 		return -ENOMEM;
 	r = hand_over(l, deadline);

@@ -1,6 +1,4 @@
-/*
- * resolve.h - names to addresses. Defined in resolve.c.
- */
+/* resolve.h - names to addresses. Defined in resolve.c. */
 #ifndef GORO_RESOLVE_H
 #define GORO_RESOLVE_H
 

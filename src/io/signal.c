@@ -2,14 +2,11 @@
  * signal.c - signals as values on channels, as Go's os/signal.
  *
  * A subscription is a channel and a set of signals. While any subscription wants a
- * signal, its handler is ours: it counts the signal as pending and wakes the messenger.
- * The messenger is a thread, made with the first subscription, which sends the signal's
- * number on the channels of all that want it. A channel without room misses the signal:
- * the messenger never waits.
- *
- * The messenger is no M with a P, so that it works when every P is busy. The deadlock
- * check counts it as a thread (DEADLOCK_WITNESS). While a signal is subscribed to there
- * is no deadlock: the signal may come any time.
+ * signal, its handler is ours: it counts the signal as pending and wakes the messenger, a
+ * thread made with the first subscription, which sends the signal's number on the
+ * channels of all that want it. A channel without room misses the signal: the messenger
+ * never waits. It is no M with a P, so that it works when every P is busy. While a signal
+ * is subscribed to there is no deadlock: the signal may come any time.
  *
  * The messenger blocks all signals but those that are wanted. These it takes itself if
  * every other thread blocks them, as in a program that blocks a signal before it starts
@@ -39,13 +36,11 @@
  * once there was a CPU profile, keep the handlers of preempt.c and profile_cpu.c, which
  * ask here about signals that are not their own.
  *
- * Why counts: the kernel merges pending signals of the same number, and Go merges more of
- * them. With counts none is merged here, and all real-time signals arrive, which the
- * kernel does not merge. The order of different signals is not kept, as in Go.
+ * Signals are counted, so that all real-time ones arrive, which the kernel does not
+ * merge. The order of different signals is not kept, as in Go.
  *
  * Rejected: signalfd, or sigwait in the messenger. Both need the signals blocked in all
- * threads, also in those of the program's libraries, and children would be started with
- * them blocked.
+ * threads, and children would be started with them blocked.
  */
 #define _GNU_SOURCE
 #include "io/signal_notify.h"
@@ -277,8 +272,7 @@ static bool messenger_start(void)
 
 /* ---------------------------------------------------------------- handling */
 
-/* Installs our handler, which blocks no fault: a fault inside a handler must come at
- * once. */
+/* Installs our handler, which blocks no fault: one inside a handler must come at once. */
 static void install(int sig)
 {
 	uint64_t except = 0;

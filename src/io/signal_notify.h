@@ -1,7 +1,5 @@
-/*
- * signal_notify.h - signals on channels, for the rest of the runtime. Defined in
- * signal.c.
- */
+/* signal_notify.h - signals on channels, for the rest of the runtime. Defined in
+ * signal.c. */
 #ifndef GORO_SIGNAL_NOTIFY_H
 #define GORO_SIGNAL_NOTIFY_H
 

@@ -51,8 +51,7 @@ static ssize_t try_accept(struct io *io)
 	do
 		r = syscall_raw(SYS_accept4, fd, (long)io->addr, (long)io->addr_len,
 		                SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
-	while (r == -ECONNABORTED);	/* that connection is gone already: the next
-					 * one */
+	while (r == -ECONNABORTED);	/* that connection is gone already */
 	return r;
 }
 
@@ -227,8 +226,7 @@ ssize_t goro_recv(int fd, void *buf, size_t n, int flags)
 /* With these flags another thread may make the call, as it may a write. */
 #define SEND_FLAGS (MSG_NOSIGNAL | MSG_EOR)
 
-/* A datagram is sent whole. The rest of a stream's bytes follows, as from a blocking
- * call. */
+/* A datagram is sent whole, and of a stream all bytes, as by a blocking call. */
 ssize_t goro_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
                     socklen_t len)
 {

@@ -8,19 +8,13 @@
  * One ring, polled by a thread of the kernel's (SQPOLL)
  *
  * The kernel completes a buffered read in the context of the thread that submitted it,
- * and interrupts that thread. A system call that the thread has blocked in by then, for
- * another goroutine, may fail with EINTR (epoll_wait does). No call of the program may
- * fail because of goro. The flags that leave the thread alone (COOP_TASKRUN,
- * DEFER_TASKRUN) make the completion wait for it instead. With SQPOLL the submitting
- * thread is the kernel's own, and no thread is disturbed. It takes what it finds in the
- * ring in batches. While it is awake, submitting takes a few stores and no system call.
- * It sleeps after URING_IDLE_MS without work, and a call wakes it. The price: a read
- * among a hundred takes up to three times as long as if each thread submitted for itself,
- * and still less than by blocking calls.
- *
- * "A thread that cannot be woken": the program may install a seccomp filter at any time
- * that denies that call. Then what the kernel's thread has not taken is taken back, to be
- * done in another way, and the ring is used no more.
+ * and interrupts that thread: a system call that it has blocked in by then may fail with
+ * EINTR (epoll_wait does). No call of the program may fail because of goro. The flags
+ * that leave the thread alone (COOP_TASKRUN, DEFER_TASKRUN) make the completion wait for
+ * it instead. With SQPOLL the submitting thread is the kernel's own. While it is awake,
+ * submitting takes a few stores and no system call. It sleeps after URING_IDLE_MS without
+ * work, and a call wakes it. The price: a read among a hundred takes up to three times as
+ * long as if each thread submitted for itself, and still less than by blocking calls.
  *
  * One ring is enough: only what has to wait for a disk comes here, and its lock is held
  * for 20 ns. The first operation makes ring and thread.
@@ -35,15 +29,12 @@
  * goroutine's stack. So no goroutine returns early: a deadline (IORING_OP_LINK_TIMEOUT,
  * which the kernel watches) and a close cancel the operation, and the goroutine waits for
  * its end like any other. What waits in line is cancelled; what a disk has begun is not.
+ * A cancellation by descriptor may come late and meet another file's operations, which
+ * then end with -ECANCELED for no reason, and file.c does them again.
  *
- * A cancellation by descriptor may come late and meet another file's operations, if the
- * number was used again. These end with -ECANCELED for no reason, and file.c does them
- * again.
- *
- * Rejected: liburing, as the library is to link with libc alone, and three system calls
- * and two queues are all that is needed of it; a ring for each P, submitting for itself
- * (see above); IOSQE_ASYNC, which completes without disturbing a thread but has a kernel
- * thread wait for each request.
+ * Rejected: liburing, as the library is to link with libc alone; a ring for each P,
+ * submitting for itself (see above); IOSQE_ASYNC, which has a kernel thread wait for each
+ * request.
  */
 #define _GNU_SOURCE
 #include "io/uring.h"
@@ -89,8 +80,7 @@ enum { RING_NEW, RING_ON, RING_OFF };
 static struct {
 	struct lock lock;	/* guards both queues */
 	uint32_t state;		/* RING_; atomic */
-	bool made;		/* the ring is there, with a thread of the kernel's;
-				 * atomic */
+	bool made;		/* the ring and the kernel's thread are there; atomic */
 	struct uring_queues q;
 	uint32_t in_flight;	/* under lock */
 } ring = { .lock = LOCK_INIT(RANK_URING) };
@@ -365,8 +355,7 @@ static void give_up_to(struct ready_list *list)
 {
 	lock_acquire(&ring.lock);
 	if (ring.state == RING_ON) {
-		store_relaxed(&ring.state, RING_OFF);	/* nothing is published any
-							 * more */
+		store_relaxed(&ring.state, RING_OFF);	/* nothing is published now */
 		take_all_back(list);
 	}
 	lock_release(&ring.lock);

@@ -1,6 +1,4 @@
-/*
- * uring.h - operations on files by io_uring. Defined in uring.c.
- */
+/* uring.h - operations on files by io_uring. Defined in uring.c. */
 #ifndef GORO_URING_H
 #define GORO_URING_H
 
@@ -19,9 +17,8 @@ ssize_t uring_run(const struct file_op *op);
 /* Cancels what waits in line on fd. In user code. */
 void uring_cancel(int fd);
 
-/* The poller was made anew, or the program has closed the ring. The ring is watched
- * again; or else given up when what is under way is over, and its goroutines go on the
- * list. */
+/* The poller was made anew, or the program has closed the ring. It is watched again, or
+ * given up when what is under way is over. Its goroutines go on the list. */
 void uring_watch_again(struct ready_list *list);
 
 /* An event of the ring: appends goroutines whose operations are over to the list. */

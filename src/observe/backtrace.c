@@ -30,8 +30,7 @@ static bool inside(uintptr_t sp, const char *lo, const char *hi)
 	return sp >= (uintptr_t)lo && sp < (uintptr_t)hi;
 }
 
-/* The goroutine may have ended since the caller found it, and its G may have another
- * function. */
+/* The goroutine may have ended meanwhile, and its G may have another function. */
 static TOOL_RACY uintptr_t function_of(const struct g *gp)
 {
 	return (uintptr_t)peek(&gp->fn);

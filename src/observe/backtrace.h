@@ -32,8 +32,7 @@ struct backtrace {
 	size_t n;
 	enum frames from;
 	/* pc[0] is exact, the others are return addresses. A goroutine's stack ends in
-	 * the address of its function plus one, since the function may have left by a
-	 * tail call. */
+	 * the address of its function plus one: that may have left by a tail call. */
 	uintptr_t pc[BACKTRACE_MAX];
 };
 
@@ -61,8 +60,7 @@ uintptr_t backtrace_stack_end(uintptr_t sp, const struct g *gp, const struct m *
 /* Reads a file in /proc/self/task/TID as text. 0: it cannot be read; errno says why. */
 size_t backtrace_thread_file(int tid, const char *name, char *out, size_t size);
 /* The words with 0x in a thread's "/syscall". Asleep, the last are sp and pc; before them
- * come the arguments, if it is in a system call. Running, there are none. Returns their
- * number. */
+ * come a system call's arguments. Running, there are none. Returns their number. */
 #define SYSCALL_WORDS 8
 size_t backtrace_syscall_words(const char *line, uintptr_t word[SYSCALL_WORDS]);
 /* The number in hex at *at, which moves behind it. */

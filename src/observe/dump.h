@@ -1,6 +1,4 @@
-/*
- * dump.h - goroutines printed in Go's layout. Defined in dump.c.
- */
+/* dump.h - goroutines printed in Go's layout. Defined in dump.c. */
 #ifndef GORO_DUMP_H
 #define GORO_DUMP_H
 

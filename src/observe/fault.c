@@ -7,17 +7,16 @@
  * 2. SIGQUIT prints all goroutines and exits with status 2.
  *
  * The handlers run on the thread's signal stack, take no lock and allocate nothing. A
- * second fault while printing (a goroutine's memory may be anything) ends the process at
- * once by the signal's default action. A handler that the program installs later replaces
- * ours. A handler that it installed before stays, and ours is not installed.
+ * second fault while printing ends the process at once by the signal's default action. A
+ * handler that the program installs later replaces ours; one that it installed before
+ * stays, and ours is not installed.
  *
  * A fault whose signal is ignored ends the process all the same, so it is reported; the
  * same signal sent by kill stays ignored. A fault whose signal is blocked ends the
  * process before any handler runs, so the runtime's threads do not block these signals.
  *
  * A shell ignores SIGQUIT in a command that it starts with "&". As in Go, SIGQUIT prints
- * there nevertheless. If the program itself ignores SIGQUIT after it was loaded, it stays
- * ignored.
+ * there nevertheless, unless the program itself ignores it after it was loaded.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,9 +1,8 @@
 /*
  * frame.c - which frames of a goroutine's trace are the program's.
  *
- * A goroutine's stack ends in the address of its function plus one (backtrace.h). A
- * return address is never a function's start plus one: a call instruction is longer than
- * that.
+ * A goroutine's stack ends in the address of its function plus one (backtrace.h), which
+ * no return address is: a call instruction is longer than that.
  *
  * In user code a goro_ function may have functions of the program's inside it, as
  * goro_try has. So only a goro_ function that never calls the program hides the frames

@@ -42,8 +42,7 @@ static const char *const kind_text[KINDS] = {
 static bool is_blocked(struct m *mp, const struct g *gp)
 {
 	/* acquire: what backtrace_regs reads of gp; pairs with store_release in
-	 * leave_p_behind and goro_blocking, and by way of p_take with that in
-	 * rt_try_exit */
+	 * leave_p_behind, goro_blocking and, by way of p_take, rt_try_exit */
 	return load_relaxed(&mp->tid) != 0 && gp && !gp->is_foreign &&
 	       (load_acquire(&gp->status) == G_SYSCALL || load_acquire(&mp->attn) & ATTN_TAKEN);
 }

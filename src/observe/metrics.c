@@ -6,8 +6,7 @@
  * lengths count those that are runnable, a walk over the threads counts those that run or
  * are in a blocking call, and the others wait.
  *
- * The world is not stopped. Each number was right at some moment during the call, but not
- * all at the same moment.
+ * The world is not stopped. Each number was right at some moment of the call.
  */
 #include <goro.h>
 

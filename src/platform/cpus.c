@@ -1,46 +1,32 @@
 /*
  * cpus.c - how many CPUs this process may use: the default of GOMAXPROCS
  *
- * The rule
- *
- * As in Go since 1.25, the smaller of
- *   - the CPUs in the affinity mask, which cpusets have already reduced, and
- *   - the cgroup's CPU quota: quota / period, rounded up, and at least 2.
+ * As in Go since 1.25, the smaller of the CPUs in the affinity mask, which cpusets have
+ * already reduced, and the cgroup's CPU quota: quota / period, rounded up, at least 2.
  * Rounded up, because a thread too few leaves paid-for time unused, while one too many is
  * only throttled. At least 2, so that one busy goroutine does not stop all others until
- * it is preempted.
- *
- * A quota binds everything below its cgroup. Go reads only the cgroup of the process;
- * here the ancestors that can be seen count, too. Each is rounded by itself: the smallest
- * of the rounded limits is the smallest limit, rounded.
+ * it is preempted. A quota binds everything below its cgroup, so unlike in Go the
+ * ancestors that can be seen count, too.
  *
  * Finding the files
  *
  * /proc/self/cgroup names the cgroup of the process. The cpu controller is either in a v1
- * hierarchy or in v2, never in both, so a v1 line that names "cpu" is taken before a v2
- * line. The hierarchy is looked for where all systems mount it: /sys/fs/cgroup for v2,
+ * hierarchy or in v2, so a v1 line that names "cpu" is taken before a v2 line. The
+ * hierarchy is looked for where all systems mount it: /sys/fs/cgroup for v2,
  * /sys/fs/cgroup/cpu for v1. The search walks up from the cgroup's directory there to the
- * mount point, and passes over levels without files: v2's root never has them, nor has a
- * v2 cgroup whose parent has not enabled the controller, nor one that was deleted. In a
- * container that is shown its own cgroup at the mount point but the machine's names in
- * /proc, the mount point alone has files, and they are the container's.
+ * mount point, and passes over levels without files: v2's root, a v2 cgroup whose parent
+ * has not enabled the controller, one that was deleted, and all but the mount point in a
+ * container that is shown the machine's names in /proc. A path that begins with ".." is
+ * outside the process's cgroup namespace: what is mounted are other cgroups.
  *
- * A path that begins with ".." is outside the process's cgroup namespace: what is mounted
- * are other cgroups, and none counts.
+ * The files stay open and are read anew by each call: a changed quota is seen at once,
+ * unless the program has closed them. As in Go, a move to another cgroup is not seen.
  *
- * Following changes
- *
- * The files stay open, and each call reads them anew by pread. So a changed quota is seen
- * at once, unless the program has closed the files. As in Go, a move of the process to
- * another cgroup is not seen.
- *
- * Rejected: looking the mount point up in mountinfo. It would find hierarchies that are
- * mounted elsewhere, but it is long (100 KB on a machine with many containers), and the
- * kernel holds a lock that mounting needs while it writes it.
+ * Rejected: looking the mount point up in mountinfo, which is long (100 KB on a machine
+ * with many containers), and written under a lock that mounting needs.
  *
  * sysmon calls this, and it must not take a libc lock, which a preempted goroutine may
- * hold. So there is no stdio and no malloc, only system calls. What does not parse counts
- * as absent.
+ * hold. So there is no stdio and no malloc. What does not parse counts as absent.
  */
 #define _GNU_SOURCE
 #include "platform/cpus.h"

@@ -73,8 +73,7 @@ static void put_bytes(struct bytes *b, int field, const void *at, size_t n)
 	bytes_add(b, at, n);
 }
 
-/* A message inside another is put together at a level of its own, since its length comes
- * first. */
+/* A message inside another is made at a level of its own: its length comes first. */
 static struct bytes *message_begin(struct pprof *b)
 {
 	struct bytes *m = &b->level[++b->depth];

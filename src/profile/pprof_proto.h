@@ -39,8 +39,7 @@ void pprof_begin(struct pprof *b, const struct pprof_kind *kind);
 struct frame pprof_look(void *pprof, uintptr_t address);
 /* Adds a sample. r is of a table that profile_table_trim has made. */
 void pprof_sample(struct pprof *b, const struct profile_record *r, const int64_t *value);
-/* Adds a sample without a stack, in a made-up function; nothing if value[0] is 0. Once a
- * name. */
+/* Adds a sample in a made-up function, once a name; nothing if value[0] is 0. */
 void pprof_sample_named(struct pprof *b, const char *function, const int64_t *value);
 void pprof_comment(struct pprof *b, const char *text);
 /* When the profile began, in ns since 1970, and how long it took; 0: not known. */

@@ -4,9 +4,8 @@
  * As in Go on Linux, every thread of the process has a timer on its own CPU time, which
  * sends SIGPROF to that thread after each period that it has run. The handler takes a
  * sample and counts it (profile_sample.c). A thread that sleeps uses no CPU time and gets
- * no signal, so no sleeping system call is interrupted. The signal may hit a call on its
- * way to sleep; if the kernel does not restart that call, the handler does, as in
- * preempt.c.
+ * no signal, so no sleeping system call is interrupted. If the signal hits a call on its
+ * way to sleep that the kernel does not restart, the handler does, as in preempt.c.
  *
  * The collector is a thread of the runtime's, made with the first profile. It looks for
  * new threads: ten times a second, and at once when a thread becomes an M. So plain

@@ -6,11 +6,9 @@
  * all threads share. As in Go it waits for the table's lock by spinning: all signals are
  * blocked in the handler, so the holder leaves soon, unless the kernel has taken its CPU.
  * A sample is lost if that lasts. Rejected: a ring for each thread, which a collector
- * empties. Threads rarely meet at the table: to walk a stack takes much longer than to
- * count it.
+ * empties. Threads rarely meet at the table: to walk a stack takes much longer.
  *
- * Sampling is switched off under the lock, too. So no handler adds to the table after
- * that.
+ * Sampling is switched off under the lock, too: no handler adds to the table afterwards.
  *
  * The handler walks the stack by unwind tables (unwind.c). That takes no lock, and reads
  * only the stack that sp is on, from sp upwards: the goroutine's, or the thread's. For a

@@ -1,7 +1,5 @@
-/*
- * profile_sample.h - CPU samples: taken in a handler, and counted there. Defined in
- * profile_sample.c.
- */
+/* profile_sample.h - CPU samples: taken in a handler, and counted there. Defined in
+ * profile_sample.c. */
 #ifndef GORO_PROFILE_SAMPLE_H
 #define GORO_PROFILE_SAMPLE_H
 
@@ -21,8 +19,7 @@ extern struct samples samples;
 void sampling_begin(int64_t period);
 void sampling_end(void);
 
-/* In the handler: takes a sample if the signal is of one of these timers. False: it is
- * not. */
+/* In the handler: takes a sample. False: the signal is of none of these timers. */
 bool sample_on_signal(const siginfo_t *info, const void *uc);
 /* The same where no sample can be taken: counts it as lost. */
 bool sample_lose(const siginfo_t *info);

@@ -1,6 +1,4 @@
-/*
- * profile_table.h - stacks, and what was counted at each. Defined in profile_table.c.
- */
+/* profile_table.h - stacks, and what was counted at each. Defined in profile_table.c. */
 #ifndef GORO_PROFILE_TABLE_H
 #define GORO_PROFILE_TABLE_H
 

@@ -6,8 +6,7 @@
  *	#	0x55d0c0a2	goro_chan_recv+0x42	/home/me/goro/src/chan.c:206
  *	#	0x55d0b1ef	worker+0x1f	/home/me/prog.c:12
  *
- * Only the program's frames are shown, and the most frequent (or longest) stacks come
- * first.
+ * Only the program's frames are shown, the most frequent (or longest) stacks first.
  */
 #include <stdlib.h>
 

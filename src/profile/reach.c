@@ -1,6 +1,5 @@
 /*
- * reach.c - goroutines that wait for objects which nothing can reach: the goroutineleak
- * profile.
+ * reach.c - goroutines that wait for what nothing can reach: the goroutineleak profile.
  *
  * A goroutine waits for ever if nothing that can still run has a pointer to the channel
  * that it waits for. Go's collector finds such goroutines. Without a collector all memory
@@ -9,9 +8,8 @@
  * Candidates
  *
  * Candidates are goroutines at rest that wait without a deadline for a channel, a select,
- * a pool or a type of sync. Any other goroutine can go on by itself or be woken from
- * outside: it is running or runnable, sleeps, waits for a descriptor, or is a plain
- * thread.
+ * a pool or a type of sync. Any other can go on by itself or be woken from outside: it is
+ * running or runnable, sleeps, waits for a descriptor, or is a plain thread.
  *
  * Marking
  *
@@ -407,8 +405,7 @@ static TOOL_RACY void visit_running(struct reach *r, const struct g *gp, const s
 	uintptr_t lo = (uintptr_t)gp->stack.lo, sp = 0;
 	struct unwind_regs regs;
 
-	/* While the goroutine comes to rest or leaves it, its thread may be on another
-	 * stack. */
+	/* While the goroutine comes to rest, its thread may be on another stack. */
 	visit(r, (const uintptr_t *)&gp->context.fp, 1);
 	if (gp == r->self) {
 		sp = r->self_regs.reg[UNWIND_SP];

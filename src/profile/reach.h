@@ -1,7 +1,5 @@
-/*
- * reach.h - goroutines that wait for objects which nothing can reach. Defined in reach.c;
- * memory and threads, as it scans them, in reach_memory.c and reach_threads.c.
- */
+/* reach.h - goroutines that wait for objects which nothing can reach. Defined in reach.c;
+ * memory and threads, as it scans them, in reach_memory.c and reach_threads.c. */
 #ifndef GORO_REACH_H
 #define GORO_REACH_H
 

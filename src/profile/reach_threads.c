@@ -2,9 +2,8 @@
  * reach_threads.c - the other threads: where they are, and what is in their registers.
  *
  * Each thread gets the preemption signal. The handler shows the thread's registers and
- * stands still until threads_let_go: otherwise the thread could move a pointer from
- * memory that is not yet scanned to memory that is. A thread that blocks the signal runs
- * on.
+ * stands still until threads_let_go: else it could move a pointer from memory that is not
+ * yet scanned to memory that is. A thread that blocks the signal runs on.
  *
  * A thread that sleeps in a system call gets the signal, too, if the call then goes on as
  * if nothing had happened: the kernel restarts most calls itself, and the handler
@@ -229,15 +228,13 @@ static bool ask(struct thread_view *v, struct hold *h)
 }
 
 /* Waits until the thread is held, or sleeps and is to be left asleep. An M that blocks
- * the signal is in a handler, which it soon leaves, or in which it sleeps. False: it runs
- * on. */
+ * the signal is in a handler, and soon leaves it or sleeps there. False: it runs on. */
 static bool hold(struct thread_view *v, struct hold *h)
 {
 	int64_t end = os_now() + ANSWER_NS;
 	const struct m *mp = m_of(v->tid);
 
-	/* It brings back the stacks that reach.c scans, and has nothing of the
-	 * program's. */
+	/* It brings back the stacks that reach.c scans. */
 	v->ignored = evacuate_is_server(v->tid);
 	if (v->ignored)
 		return true;

@@ -12,9 +12,8 @@
  *
  * Why nothing is lost
  *
- * In C nobody knows who points into a stack, or what part of it is in use: another stack
- * may lie inside it. So whole pages are taken, whatever they hold, and writes to them are
- * part of the argument:
+ * In C nobody knows who points into a stack, or what part of it is in use. So whole pages
+ * are taken, whatever they hold, and writes to them are part of the argument:
  *
  *	the server                              any other thread
  *	moves the page elsewhere (1)            writes: before (1), and the write is
@@ -213,8 +212,7 @@ static struct ground *ground_of(uint32_t region)
 
 /* ---------------------------------------------------------------- the pace */
 
-/* Threads wait for the server, so it goes before those that compute, if it may; not while
- * it makes a pass. */
+/* Threads wait for the server, so it goes before those that compute; not in a pass. */
 static void set_urgent(bool on)
 {
 	if (!debug.nourgent)
@@ -272,16 +270,14 @@ static void forget_kept_back(void)
 }
 
 /* With few goroutines there is next to nothing to gain, however many there were: the dead
- * ones' pages are in no cache, and each costs 0.1 us to look at. (Counting takes no
- * lock.) */
+ * ones' pages are in no cache, and each costs 0.1 us to look at. */
 static bool few_are_alive(void)
 {
 	return load_relaxed(&debug.evacuate) == 0 && evacuation.away_n == 0 &&
 	       g_alive() < EVACUATE_MIN_ALIVE;
 }
 
-/* Looks at all stacks once. Rests whenever it has worked for long enough that the rest is
- * worth a sleep. */
+/* Looks at all stacks once. Rests when it has worked for long enough to sleep for it. */
 static void make_pass(void)
 {
 	int64_t worked = 0;
@@ -362,8 +358,7 @@ static void *server(void *arg)
 		store_relaxed(&state, IMPOSSIBLE);
 		return NULL;
 	}
-	store_relaxed(&state, RUNNING);	/* counted as a thread from now on, see
-					 * deadlock.c */
+	store_relaxed(&state, RUNNING);	/* counted as a thread from now on */
 	os_thread_punctual();
 	os_thread_slice(0, SYSMON_KERNEL_SLICE_NS);
 	set_urgent(true);

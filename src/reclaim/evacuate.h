@@ -1,6 +1,5 @@
 /*
- * evacuate.h - stacks of goroutines that wait for long are kept in few bytes. Defined in
- * evacuate.c.
+ * evacuate.h - stacks of goroutines that wait for long, kept in few bytes: evacuate.c.
  *
  * The room reclaim gives the memory of stacks back: of unused ones, and of those whose
  * goroutine waits. It uses sched, stack, timer, platform and base. sysmon starts its two

@@ -1,7 +1,5 @@
-/*
- * evacuate_serve.c - pages that threads wait for are put back: the server's first duty.
- * The design is in evacuate.c.
- */
+/* evacuate_serve.c - pages that threads wait for are put back: the server's first duty.
+ * The design is in evacuate.c. */
 #include <errno.h>
 
 #include "base/debug.h"

@@ -1,7 +1,5 @@
-/*
- * evacuate_take.c - finds goroutines that have waited for long, and takes their stacks
- * away. The design is in evacuate.c.
- */
+/* evacuate_take.c - finds goroutines that have waited for long, and takes their stacks
+ * away. The design is in evacuate.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -28,9 +26,8 @@ static uint32_t stamp_of(int64_t wait_since, uint64_t id)
 	return (((uint32_t)(wait_since >> 10) * UINT32_C(2654435769)) ^ (uint32_t)id) | 1;
 }
 
-/* A number for the wait of a goroutine at rest. 0: it does not wait, or is locked to its
- * thread, and its stack stays (see "What does not wait" in evacuate.c). The page is
- * there. */
+/* A number for the wait of a goroutine at rest, whose page is there. 0: it does not wait,
+ * or is locked to its thread (see "What does not wait" in evacuate.c). */
 static TOOL_RACY uint32_t stamp_peek(const struct g *gp)
 {
 	if (peek(&gp->status) != G_WAITING || peek(&gp->mp) || peek(&gp->lock_depth) != 0)

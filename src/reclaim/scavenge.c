@@ -2,8 +2,7 @@
  * scavenge.c - the scavenger: a thread that gives the memory of cold stacks back.
  *
  * g.c decides which stacks are cold, and sysmon when to look. Giving stacks back takes
- * the kernel a good part of a CPU, so the scavenger works in batches, with a rest after
- * each:
+ * the kernel a good part of a CPU, so the scavenger rests after each batch:
  *
  * - While the program runs it gives back at most a tenth of the remaining stacks a
  *   second, and uses at most a hundredth of a CPU. CPU time is what counts: where other

@@ -1,13 +1,10 @@
-/*
- * shrink.h - a page of memory in few bytes, and back. Defined in shrink.c.
- */
+/* shrink.h - a page of memory in few bytes, and back. Defined in shrink.c. */
 #ifndef GORO_SHRINK_H
 #define GORO_SHRINK_H
 
 #include <stddef.h>
 
-/* Bytes beyond max that shrink may write; bytes beyond its result that unshrink may
- * read. */
+/* Bytes that shrink may write beyond max, and unshrink may read beyond the result. */
 #define SHRINK_BEYOND 76
 #define SHRINK_SLACK  8
 

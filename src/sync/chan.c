@@ -214,8 +214,7 @@ static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock 
 	return true;
 }
 
-/* Ends an operation: unlocks, makes peer ready unless it is NULL, leaves the runtime.
- * Returns true. */
+/* Ends an operation: unlocks, makes peer ready if there is one, leaves. Returns true. */
 static inline __attribute__((always_inline)) bool done_exit(struct m *mp, goro_chan *c, struct g *peer)
 {
 	uint32_t word = alone_lock_release(&c->lock);

@@ -48,8 +48,7 @@
  * of which both processors keep a copy.
  */
 struct goro_chan {
-	/* Under the lock. closed, count and whether a queue is empty are also read
-	 * without it. */
+	/* Under the lock. closed, count and the queues' heads are read without, too. */
 	_Alignas(CACHE_LINE) struct lock lock;
 	bool closed;
 	bool orphan;		/* the last reference is gone */
@@ -134,8 +133,7 @@ static inline void elem_copy(void *to, const void *from, size_t n)
 	}
 }
 
-/* Copies the most frequent sizes only. False: another size. to NULL: the value is not
- * wanted. */
+/* Copies the most frequent sizes only. False: another size. to NULL: copies nothing. */
 static inline bool elem_copy_word(void *to, const void *from, size_t n)
 {
 	if (unlikely(!to))
@@ -192,8 +190,7 @@ static inline void ring_get(goro_chan *c, void *elem)
  * claims the select wakes it. */
 static inline bool select_claim(struct g *gp, uint32_t seq)
 {
-	/* Relaxed: the claimer reads nothing because of it, and g_ready publishes what it
-	 * writes. */
+	/* Relaxed: the claimer reads nothing because of it; g_ready publishes. */
 	return (seq & 1) && cas_relaxed(&gp->select_seq, &seq, seq + 1);
 }
 

@@ -1,7 +1,5 @@
-/*
- * chan_check.c - a channel looked at as a whole, in builds with checks: the invariants of
- * chan.h.
- */
+/* chan_check.c - a channel looked at as a whole, in builds with checks: the invariants of
+ * chan.h. */
 #include "sync/chan.h"
 
 #if GORO_CHECKS

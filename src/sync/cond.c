@@ -4,8 +4,7 @@
  * A wait draws a ticket while it still has the mutex. notified is the number of tickets
  * called so far. A signal calls the next ticket, whether its holder sleeps already or is
  * on its way there; a holder whose ticket was called does not sleep. So a signal goes to
- * the goroutine that has waited longest, and a goroutine that comes later cannot take it
- * away.
+ * the goroutine that has waited longest, and none that comes later takes it away.
  *
  * Invariants, under the lock:
  *	- notified <= tickets, as distances: both may wrap around;

@@ -5,19 +5,15 @@
  * the background and those made by goro_ctx_without_cancel (never). A context costs no
  * goroutine. A deadline costs a timer while it is in the future.
  *
- * Locks
- *
  * Each node has a lock for its own state and for the list of its children. A thread holds
  * at most one of them, and under it at most the lock of the node's channel and those of
- * timers and of the scheduler. So there is no order among nodes to keep, and two
- * cancellations, one from above and one from below, cannot deadlock.
+ * timers and of the scheduler. So there is no order among nodes to keep.
  *
  * Cancelling a tree
  *
  * walk_step goes through the tree depth first: it marks a node, goes down to its first
  * child, and takes a child off its parent's list when nothing is left below it. Between
  * steps it holds no lock, only references to the nodes from the top down to where it is.
- * It holds a lock for as long as one node takes.
  *
  *	- A child is linked only below a node that is not marked, so that nothing is added
  *	  below a marked one.
@@ -39,14 +35,12 @@
  * The runtime cannot free memory. If it drops the last reference to a node, it puts the
  * node on a list, which the next call from user code reaps.
  *
- * A function that is to run when the context is done holds the context's memory only, no
- * reference. So when the last user drops its reference, the context is cancelled and the
- * function runs.
+ * A function that is to run when the context is done holds the context's memory only. So
+ * when the last user drops its reference, the context is cancelled and the function runs.
  *
- * Rejected: holding the parent's lock while the children are cancelled, as Go does. A
- * goroutine that makes a child of the root would wait while a hundred thousand others are
- * cancelled, and here a thread with its P would wait. One lock a tree, for the same
- * reason.
+ * Rejected: holding the parent's lock while the children are cancelled, as Go does, or
+ * one lock a tree: a goroutine that makes a child of the root would wait, with its P,
+ * while a hundred thousand others are cancelled.
  */
 #include <errno.h>
 #include <goro.h>
@@ -71,8 +65,7 @@ struct goro_ctx {
 	bool never;		/* is never done */
 
 	uint32_t refs;		/* atomic: of users and children */
-	uint32_t holds;		/* atomic, on its memory: all refs hold it once, each
-				 * func */
+	uint32_t holds;		/* atomic, on its memory: of all refs one, of each func */
 
 	/* Under the lock. */
 	struct lock lock;
@@ -327,8 +320,7 @@ static bool is_last_ref(goro_ctx *c)
 	return refs == 1;
 }
 
-/* Takes down c, which has no references, and the ancestors that thereby lose their
- * last. */
+/* Takes down c, which has no references, and the ancestors that so lose their last. */
 static void take_down_chain(goro_ctx *c)
 {
 	do {
@@ -617,8 +609,7 @@ goro_chan *goro_ctx_done(goro_ctx *c)
 	made = goro_chan_make(0, 0);
 	if (!made)
 		goro_panic("runtime error: out of memory");
-	if (!c->up && c->deadline == GORO_FOREVER) {	/* else a timer or ancestor
-							 * cancels */
+	if (!c->up && c->deadline == GORO_FOREVER) {	/* no timer or ancestor cancels */
 		made->owner = c;
 		made->owner_bytes = sizeof *c;
 	}

@@ -1,6 +1,4 @@
-/*
- * deadline.h - waits that end at a deadline. Defined in deadline.c.
- */
+/* deadline.h - waits that end at a deadline. Defined in deadline.c. */
 #ifndef GORO_DEADLINE_H
 #define GORO_DEADLINE_H
 

@@ -1,6 +1,4 @@
-/*
- * freed.c - keeps freed objects for a while. See freed.h.
- */
+/* freed.c - keeps freed objects for a while. See freed.h. */
 #include "sync/freed.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * mutex.h - the mutex as other types of sync use it. Defined in mutex.c.
- */
+/* mutex.h - the mutex as other types of sync use it. Defined in mutex.c. */
 #ifndef GORO_MUTEX_H
 #define GORO_MUTEX_H
 

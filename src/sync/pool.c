@@ -314,8 +314,7 @@ static int wait_for_room(struct m **mp, goro_pool *p, struct task *t, int64_t de
 	return err;
 }
 
-/* Lock held. Takes t in if that is possible without waiting. *worker, unless NULL, is to
- * be made ready. */
+/* Lock held. Takes t in if there is room. *worker, unless NULL, is to be made ready. */
 static bool take_in(goro_pool *p, struct task t, struct waiter **worker)
 {
 	struct waiter *w = take_waiter(&p->idle, true);

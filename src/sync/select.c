@@ -5,8 +5,8 @@
  *
  * The select first looks at all cases without locks. If some seem ready, it chooses one
  * of them, each equally likely, and tries it under the lock of its channel alone. If that
- * succeeds, the select happened at that moment, when its case was ready. The state of the
- * other cases does not matter to whether this one may be chosen.
+ * succeeds, the select happened at that moment: the state of the other cases does not
+ * matter to whether this one may be chosen.
  *
  * One look at all
  *
@@ -14,8 +14,7 @@
  * moment. So it locks all their channels, in order of address (so that two selects cannot
  * deadlock), and each once, however often it appears. If no case is ready, it queues the
  * goroutine on every channel and parks. The locks are released once its stack is at rest.
- * The waiters lie in the order of the locks, in the G, or in malloced memory for a wide
- * select.
+ * The waiters lie in the order of the locks: in the G, or for a wide select in the heap.
  *
  * Woken once
  *
@@ -23,11 +22,8 @@
  * select_seq, which is odd while the select waits: peers on two of its channels, and its
  * deadline, may try at the same time. A goroutine whose claim fails goes on to the next
  * waiter. Once awake, the select's goroutine stops its deadline and takes its other
- * waiters off their queues, in constant time each.
- *
- * The goroutine is queued only once no case is ready, with all locks held. So a select
- * never meets itself: one that sends and receives on one channel waits for other
- * goroutines.
+ * waiters off their queues, in constant time each. As all locks are held when it is
+ * queued, a select never meets itself.
  *
  * Lifetimes
  *
@@ -110,8 +106,7 @@ static inline uint32_t random_below(struct m *mp, uint32_t n)
 
 /* One of the cases that seem ready, each equally likely; -1: none does. The k-th one
  * found replaces the one before with a chance of 1 in k. (Rejected: to look in random
- * order and stop at the first. That saves looks, but its branches are mispredicted, which
- * costs more.) */
+ * order and stop at the first, whose branches are mispredicted.) */
 static inline int pick_ready(struct m *mp, const struct goro_case *cases, size_t n)
 {
 	uint32_t found = 0;

@@ -8,20 +8,17 @@
  *
  * The rule
  *
- * Go's collector keeps the word alive while a goroutine touches it. Here the object may
- * be freed as soon as its last user has what it waited for, while the goroutine that gave
- * it is still in sema_release. So:
+ * The object may be freed as soon as its last user has what it waited for, while the
+ * goroutine that gave it is still in sema_release. So:
  *
  *	A unit is given only to a goroutine that is owed it: it has put down, in the
- *	type's own state, that it will come for one, and it does not leave before it has
- *	one.
+ *	type's own state, that it comes for one, and does not leave before it has one.
  *
  * So the goroutines inside sema_acquire, or on their way into it, are at least as many as
  * the units given and not taken plus the releases under way. While a release is under
  * way, one of them keeps the object alive. A release touches the word only under the lock
  * of its bucket, when it finds fewer sleepers than units. The other goroutines are on
  * their way then, and cannot get past that lock before the release is done with the word.
- *
  * By the same rule no goroutine is woken for nothing, and an address that is reused for
  * another object gets no late release of the old one.
  *
@@ -35,16 +32,14 @@
  * mutex of its own, are four thousand to a bucket. The first sleeper of each address is a
  * node of a binary tree. The other sleepers of the address hang from it in a list, in
  * order. The address is hashed by a multiplication that loses nothing. The top byte of
- * the hash chooses the bucket; its other bits, from the top, choose left or right at each
- * level:
+ * the hash chooses the bucket; its next bits choose left or right at each level:
  *
  *	Invariant: what is below child[b] of a node at depth d has bit d equal to b, and
  *	shares all bits before d with that node.
  *
- * So any node below a node may replace it, which makes removal simple. Two addresses part
- * at the last bit at the latest, so the tree is never deeper than 56, and its depth is
- * usually about the logarithm of its size. (Rejected: Go's treap. It needs rotations,
- * parents and random numbers, and is flat only with high probability.)
+ * So any node below a node may replace it, which makes removal simple. The tree is never
+ * deeper than 56, and usually about the logarithm of its size. (Rejected: Go's treap,
+ * which needs rotations, parents and random numbers.)
  */
 #include "sync/sema.h"
 

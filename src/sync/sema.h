@@ -1,7 +1,5 @@
-/*
- * sema.h - sleeping on an address. Defined in sema.c, which states the rule that callers
- * keep.
- */
+/* sema.h - sleeping on an address. Defined in sema.c, which states the rule that callers
+ * keep. */
 #ifndef GORO_SEMA_H
 #define GORO_SEMA_H
 

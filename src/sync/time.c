@@ -7,8 +7,7 @@
  *
  * The channel has room for one value. So a fire that no goroutine waits for is kept, and
  * one that finds the last value still there is dropped: ticks never queue. Users see
- * neither: length and capacity are 0, as if the value came into being when it is
- * received.
+ * neither: length and capacity are 0.
  *
  * One lock guards a timer: its channel's. A fire sends under it and a stop takes the
  * value back under it, so a stop comes either before the fire or after it. A function's

@@ -4,9 +4,8 @@
  * Each thread has a buffer of its own, so that writing an event takes no lock. Full
  * buffers are queued for the writer, which takes them in order and unmaps them. A buffer
  * has room for thousands of events, so to map another for each costs little. The writer
- * may be slow, or stuck on a pipe that nobody reads, so the queue has a limit. At the
- * limit the trace fails. Rejected: dropping buffers, since Go's reader cannot use what
- * follows a gap.
+ * may be slow, or stuck on a pipe that nobody reads, so the queue has a limit: there the
+ * trace fails. Rejected: dropping buffers. Go's reader cannot use what follows a gap.
  *
  * Memory is mapped, not allocated: this runs in state RUNTIME.
  */

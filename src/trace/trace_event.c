@@ -15,9 +15,8 @@
  * writes its status. Only the first generation lists all goroutines: to the reader, a
  * goroutine that appears later without having been created is an error.
  *
- * Rejected: the status of all goroutines in every generation, as Go does. The reader
- * remembers goroutines that only wait, and a million of them would keep the world stopped
- * for long.
+ * Rejected: the status of all goroutines in every generation, as Go does. A million that
+ * only wait, which the reader remembers, would keep the world stopped for long.
  *
  * The writer, which has no P, changes the generation with the world stopped. At that
  * moment every P is idle, and in the trace no goroutine runs:
@@ -28,8 +27,7 @@
  * kernel or because the world stops. The goroutine goes on without knowing. In the trace
  * this is a blocking call, which begins when the P is taken and ends when the goroutine
  * next enters the runtime. The thread that takes the P writes its beginning into the
- * buffer of the goroutine's thread: that is why both threads hold sched.lock when they
- * write it.
+ * buffer of the goroutine's thread: so both threads hold sched.lock when they write it.
  *
  * Plain threads
  *

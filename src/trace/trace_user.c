@@ -1,12 +1,10 @@
 /*
- * trace_user.c - the program's own events: tasks, regions and logs, as in Go's
- * runtime/trace.
+ * trace_user.c - the program's own events: tasks, regions, logs, as in runtime/trace.
  *
  * Regions of a goroutine nest. Go's reader rejects a trace in which a region ends that is
  * not the innermost. A mistake of the program's must not cost the trace, so each
  * goroutine has a list of the regions that it is in. To end a region ends the regions
- * inside it first. The end of a region that has not begun, or not in this trace, is not
- * written.
+ * inside it first. The end of one that has not begun, or not in this trace, is left out.
  *
  * While no trace is on, each call is one load.
  */

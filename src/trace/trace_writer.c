@@ -36,8 +36,7 @@ static bool may_stick;		/* a pipe or a socket, which may have no room */
 static bool may_block;		/* a write of more than there is room for waits */
 
 /* The trace may fail while nobody reads the pipe, and the writer must see that. So it
- * waits in poll, for a limited time, and not in write. Once poll reports room, PIPE_BUF
- * bytes fit. */
+ * waits in poll, for a limited time, and not in write. PIPE_BUF bytes fit if any do. */
 static bool wait_for_room(int fd, size_t *n)
 {
 	if (may_block && *n > PIPE_BUF)
@@ -81,8 +80,7 @@ static void write_all(int fd, const void *data, size_t n)
 void trace_write_header(int fd)
 {
 	struct stat st = { 0 };
-	/* Not libc's: ThreadSanitizer would report a program that closes the
-	 * descriptor. */
+	/* Not libc's: TSan would report a program that closes the descriptor. */
 	bool known = sys4(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0;
 
 	may_block = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -164,8 +162,7 @@ static const char *keep(const char *s)
 	return copy ? memcpy(copy, s, bytes) : "";
 }
 
-/* A frame that threads begin with is left out: readers name a goroutine by its outermost
- * frame. */
+/* Frames that threads begin with are left out: the outermost names a goroutine. */
 static bool is_thread_beginning(const char *function)
 {
 	static const char *const names[] = {

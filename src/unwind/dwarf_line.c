@@ -8,7 +8,7 @@
  *
  * The first lookup in a file runs all its tables and notes which code each sequence is of
  * (struct index); later ones run one table. Rejected: the section that lists the address
- * ranges of units, which clang leaves out, and which leads to a table by way of the units.
+ * ranges of units: clang leaves it out, and it leads to a table only by way of the units.
  *
  * The header's names are stored in two ways. Up to DWARF 4 they are plain lists: files
  * count from 1, and names are relative to the compiler's working directory, which only

@@ -1,6 +1,6 @@
 /*
- * batch_ring_test.c - the ring that gathered writes are made by, where it is made, is busy,
- * is forbidden or is missing.
+ * batch_ring_test.c - the ring that makes gathered writes, where it is made, is busy, is
+ * forbidden or is missing.
  */
 /* test: procs */
 #include <goro.h>

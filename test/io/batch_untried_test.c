@@ -161,8 +161,8 @@ static void look_for_late(void)
 	rt_exit(mp);
 }
 
-/* A P that is never without work tries it all the same, and each time that it waits. There
- * is nothing to read, and it waits on. */
+/* A P that is never without work tries it all the same, each time that it waits. There is
+ * nothing to read, and it waits on. */
 GO_TEST(who_has_waited_is_tried)
 {
 	int fd[2];
@@ -207,8 +207,8 @@ GO_TEST(a_stream_is_not_guessed)
 	net_close(fd);
 }
 
-/* A reader that waits untried when the other end goes: what the P's try says is the result
- * of its read. */
+/* A reader that waits untried when the other end goes: what the P's try says is its
+ * result. */
 static void read_last(int fd, ssize_t want)
 {
 	char c;
