@@ -17,7 +17,7 @@
  */
 #include "unwind/dwarf.h"
 
-#include "base/atomic.h"
+#include "platform/atomic.h"
 #include "base/bytes.h"
 #include "base/text.h"
 
