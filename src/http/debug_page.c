@@ -302,8 +302,7 @@ static void metric_reasons(FILE *out, const uint64_t *n)
 		        wait_reason_text((enum wait_reason)i), (unsigned long long)n[i]);
 }
 
-/* Prometheus gets each fourth bucket; a power of ten has 17. The sum takes a bucket's
- * middle for all times in it. */
+/* Prometheus gets each fourth bucket. The sum takes a bucket's middle for its times. */
 #define METRIC_BUCKETS_EACH 4
 
 static void metric_latency(FILE *out, const struct histogram *h)

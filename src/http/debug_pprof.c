@@ -1,5 +1,4 @@
-/* debug_pprof.c - net/http/pprof: the profiles, with Go's addresses and answers, for `go
- * tool pprof` and other tools */
+/* debug_pprof.c - net/http/pprof: the profiles, with Go's addresses and answers */
 #define _GNU_SOURCE
 #include "http/debug_http.h"
 

@@ -60,8 +60,7 @@ static bool is_token(const char *s)
 	return true;
 }
 
-/* Ends the line at *at before its CR LF, and moves *at behind that. NULL: the line has
- * other control characters. */
+/* Ends the line at *at before its CR LF, and moves *at behind that. NULL: it is bad. */
 static char *next_line(char **at)
 {
 	char *line = *at, *end = line;

@@ -242,8 +242,7 @@ static void commit(struct m *mp, struct g *gp)
 	work_defer(mp->p, &source);
 }
 
-/* Whether the caller's write may be gathered; sends the batch first if it is full or due.
- * In state RUNTIME. */
+/* Whether the caller's write may be gathered. Sends a batch first that is full or due. */
 static bool may_send(struct m *mp)
 {
 	struct p_io *io;

@@ -48,8 +48,7 @@
 #define BATCH_LEAST 4
 /* Turns are short if they take no longer than this, on average. */
 #define BATCH_TURN_NS 20000
-/* Writes are sent after WAIT where the P has an occasion to look at the clock, and are
- * late after LATE. */
+/* Writes are sent after WAIT, when the P looks at the clock, and are late after LATE. */
 #define BATCH_WAIT_NS 50000
 #define BATCH_LATE_NS 200000
 /* sysmon looks at this interval while there are batches. */
@@ -63,8 +62,7 @@
 /* Of this many reads that would be left untried, one is tried (fd.quiet counts on). */
 #define GUESS_CHECK 16
 
-/* Tries in a row before a look at the poller; and after a try in vain, looks at the
- * poller before the next try. */
+/* Tries in a row before a look at the poller; and looks, after a try in vain. */
 #define TRY_ROW   8
 #define TRY_PAUSE 64
 

@@ -132,7 +132,7 @@ struct fd_more *fd_more(struct fd *f)
 	more = f->more;
 	if (!more && (more = mem_alloc(sizeof *more))) {
 		more->f = f;
-		/* release: pairs with load_acquire above, in fd_deadline and
+		/* release: pairs with load_acquire here, in fd_deadline and
 		 * users_leave_soon */
 		store_release(&f->more, more);
 	}
@@ -266,8 +266,7 @@ static int closed_or_next(struct fd *f)
 	return word & F_CLOSED ? -EBADF : 0;
 }
 
-/* Looks at the file if its kind is not known, or is FILE for a number that may have
- * changed hands. 0 or -errno. */
+/* Looks at the file if its kind is not known for sure. 0 or -errno. */
 static int check_known(struct fd_use *u)
 {
 	struct fd *f = u->f;

@@ -166,8 +166,7 @@ static int watch(struct fd *f, unsigned what)
 		return r;
 	if (f->watched) {
 		r = netpoll_modify(f->number, fd_tag(f), what);
-		/* The poller was made anew, and watch_again has not come to f yet, for
-		 * want of the lock. */
+		/* The poller was made anew, and watch_again has not come to f yet. */
 		if (r == -ENOENT && load_seqcst(&netpoll.renewing))
 			r = netpoll_add(f->number, fd_tag(f), what);
 	} else {
@@ -209,8 +208,7 @@ static void fill_netpoll_client(void)
 }
 AT_LOAD(fill_netpoll_client);
 
-/* The poller said -EBADF. It is lost and is made anew; or the descriptor is not open,
- * which the next try says. */
+/* The poller said -EBADF: it is made anew; or the descriptor is not open. */
 static int poller_failed(struct m *mp)
 {
 	struct ready_list list = { NULL, NULL };
@@ -356,8 +354,7 @@ int goro_set_deadline(int fd, int64_t read_deadline, int64_t write_deadline)
 
 /* ------------------------------------------------------------------ waiting */
 
-/* What may_wait says, with the lock held. WAIT: park; LOST: see poller_failed; 0: try
- * again; or -errno. */
+/* What may_wait says. WAIT: park; LOST: see poller_failed; 0: try again; or -errno. */
 enum { WAIT = 1, LOST = 2 };
 
 static __attribute__((noinline)) int watch_failed(struct m *mp, struct fd *f, int r)
@@ -414,8 +411,7 @@ void fd_count_wait(struct m *mp, bool over)
 		fetch_add_seqcst(over ? &sched.plain.io_returns : &sched.plain.io_parks, 1);
 }
 
-/* The deadline of fd_wait_until has come. The goroutine keeps its io_wait until it has
- * stopped this timer. */
+/* The deadline of fd_wait_until. The goroutine's io_wait stays until the timer stops. */
 static void fire_own(struct m *mp, struct timer *t, int64_t now)
 {
 	struct ready_list list = { NULL, NULL };

@@ -37,8 +37,7 @@
 #include "base/config.h"
 #include "io/resolve.h"
 
-/* Go's figures: the least share of an address; how long the second kind of addresses
- * waits for the first. */
+/* Go's figures: the least share of an address; the head start of the first kind. */
 #define DIAL_SHARE_MIN_NS (2 * 1000000000LL)
 #define DIAL_FALLBACK_NS  300000000
 
@@ -336,8 +335,7 @@ static int connect_socket(int fd, const struct sockaddr *sa, socklen_t len, int6
 	return fd;
 }
 
-/* A socket that connects to a port of this machine may be given that very port for its
- * own, and connect to itself. */
+/* A socket may be given the very port that it connects to, and connect to itself. */
 static bool met_itself(int fd)
 {
 	union net_addr here, there;

@@ -175,8 +175,7 @@ TOOL_RACY static void on_signal(int sig, siginfo_t *info, void *uc)
 
 /* ------------------------------------------------------------ the messenger */
 
-/* Sends, unless the program has closed the channel. Lock held: so the subscription is
- * still on the list. */
+/* Sends, unless the program has closed the channel. Lock held: the subscription stays. */
 static void send_to(struct m *mp, goro_chan *c, int sig)
 {
 	struct g *peer = NULL;
@@ -264,8 +263,7 @@ static bool messenger_start(void)
 		return true;
 	if (m_thread_make_quiet(messenger_thread, NULL) != 0)
 		return false;
-	/* Counted once it exists: until then the deadlock check sees one thread too many,
-	 * and reports nothing. */
+	/* Until it is counted the deadlock check sees one thread too many: no report. */
 	store_relaxed(&messengers, 1);
 	return true;
 }

@@ -371,8 +371,7 @@ static void give_up(struct m *mp)
 
 /* -------------------------------------------------------------- completions */
 
-/* How long to wait for what is under way in a ring whose descriptor is closed. The
- * mappings keep the ring. */
+/* How long to wait for what is under way in a ring whose descriptor is closed. */
 #define LAST_LOOKS   50000
 #define LAST_LOOK_NS 100000
 

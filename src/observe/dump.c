@@ -88,9 +88,8 @@ struct head {
 	char name[G_NAME_BYTES];
 };
 
-/* Even with the world stopped, a goroutine that runs on without its P may change: it gets
- * in line for a P, or clears its name as it ends. Each field is right by itself, and the
- * name is terminated. */
+/* Even with the world stopped, a goroutine that runs on without its P may change. Each
+ * field is right by itself, and the name is terminated. */
 static TOOL_RACY void head_of(struct head *h, const struct g *gp)
 {
 	h->id = peek(&gp->id);

@@ -17,8 +17,7 @@
 #include "sched/g.h"
 #include "goroutine/run.h"
 
-/* The function that the program called is among this many innermost frames: the runtime's
- * own calls are not deeper. */
+/* The runtime's own calls are not deeper than this. */
 #define FRAMES_OF_RUNTIME 16
 
 static uint64_t number_of(const char *name)

@@ -47,8 +47,7 @@ static bool is_blocked(struct m *mp, const struct g *gp)
 	       (load_acquire(&gp->status) == G_SYSCALL || load_acquire(&mp->attn) & ATTN_TAKEN);
 }
 
-/* The goroutine that keeps mp's thread, or NULL. It runs on meanwhile, so the answer is
- * right for one moment. */
+/* The goroutine that keeps mp's thread at this moment, or NULL. */
 static TOOL_RACY const struct g *keeper_of(struct m *mp, enum kind *kind)
 {
 	/* acquire: pairs with store_release in attach of foreign.c */
@@ -63,8 +62,7 @@ static TOOL_RACY const struct g *keeper_of(struct m *mp, enum kind *kind)
 	return gp;
 }
 
-/* Fills group with the goroutines of this kind, and *all with their number. Returns the
- * number of groups. */
+/* Groups the goroutines of this kind, *all in number. Returns the number of groups. */
 static int collect(struct group *group, enum kind which, int *all)
 {
 	static struct backtrace bt;

@@ -180,8 +180,7 @@ static struct sampled *slot_free(void)
 	return c.slots < THREADS_MAX ? &sampled[c.slots++] : NULL;
 }
 
-/* The first signal comes after a random part of a period, so that threads that started
- * together are not in step. */
+/* The first signal comes after a random part of a period: threads are not in step. */
 static int64_t first_of(int tid)
 {
 	uint64_t random = (uint64_t)(os_now() ^ tid) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -276,8 +275,7 @@ static void *collector_thread(void *arg)
 	return NULL;
 }
 
-/* Has the collector begin or end, and waits until it has. A thread that is no M does not
- * become one for that. */
+/* Has the collector begin or end, and waits. A thread that is no M stays none. */
 static void ask(bool on)
 {
 	bool announce = m_self() != NULL;

@@ -296,8 +296,7 @@ static bool is_wanted(const struct maps_line *line, void *arg)
 	return true;
 }
 
-/* A gap smaller than this is read, and not looked at: the system call that skips it costs
- * more than the copy. */
+/* A smaller gap is read, and not looked at: to skip it costs more than the copy. */
 #define GAP_BYTES (64 << 10)
 
 bool memory_scan_all(struct memory *m, const struct spans *but, reach_words *fn, void *arg)

@@ -208,8 +208,7 @@ static bool watch(struct ground *g, uint32_t k)
 	return true;
 }
 
-/* Takes the next batch of *ripe stacks away. False: none is left, or a fork or a
- * give-back comes first. */
+/* Takes a batch of *ripe stacks away. False: none is left, or something else is first. */
 static bool take_batch(struct ground *g, uint32_t k, int *ripe)
 {
 	bool go_on = evacuate_turn_begin() && *ripe > 0 && stack_keep_try();

@@ -175,8 +175,7 @@ wait_prepare(struct m *mp, goro_chan *c, struct waitq *q, void *elem)
 	waitq_put(q, w);
 }
 
-/* A function of its own: the profile's variables would take registers from every waiter
- * when no profile is on. */
+/* Not inlined: the profile's variables would take registers from every waiter. */
 static __attribute__((noinline, cold)) bool
 wait_profiled(struct m *mp, goro_chan *c, bool is_send, void *elem, enum wait_reason why)
 {
@@ -201,9 +200,8 @@ wait_exit(struct m *mp, goro_chan *c, struct waitq *q, void *elem, enum wait_rea
 	return sched_await(mp, &c->lock, why);
 }
 
-/* The lock is released and threads may sleep on it. Wakes them, makes peer ready unless
- * it is NULL, and leaves the runtime. The channel may be gone: only the lock's address is
- * used. Returns true. */
+/* Wakes the threads that sleep on the released lock, makes peer ready unless it is NULL,
+ * and leaves. The channel may be gone: only the lock's address is used. Returns true. */
 static __attribute__((noinline, cold)) bool wake_exit(struct m *mp, struct lock *l, uint32_t word,
                                                       struct g *peer)
 {

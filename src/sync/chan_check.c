@@ -1,5 +1,4 @@
-/* chan_check.c - a channel looked at as a whole, in builds with checks: the invariants of
- * chan.h. */
+/* chan_check.c - the invariants of chan.h, looked at in builds with checks. */
 #include "sync/chan.h"
 
 #if GORO_CHECKS

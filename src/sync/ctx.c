@@ -51,8 +51,7 @@
 #include "sync/freed.h"
 #include "platform/os.h"
 
-/* Steps after which a walk leaves the runtime for a moment, or, in a timer, leaves the
- * rest to a goroutine. */
+/* Steps after which a walk leaves the runtime, or in a timer the rest to a goroutine. */
 #define WALK_STEPS 64
 
 struct goro_ctx {

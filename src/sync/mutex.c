@@ -60,8 +60,7 @@ _Static_assert(sizeof(struct mutex) == sizeof(goro_mutex), "public size");
 
 /* ------------------------------------------------------------------- lock */
 
-/* Whether to look again rather than sleep: the holder has a CPU to go on on, and this P
- * has nothing else to run. */
+/* Whether to look again: the holder has a CPU, and this P has nothing else to run. */
 static bool may_spin(const struct m *mp, int rounds)
 {
 	if (rounds >= MUTEX_SPIN_ROUNDS || !os_many_cpus)

@@ -143,8 +143,7 @@ static void fire_submit(struct m *mp, struct timer *t, int64_t now)
 		g_ready_in_order(mp, gp);
 }
 
-/* Lock held; releases it. Wakes the closer if the caller is the last to leave: the pool
- * may be gone then. */
+/* Lock held; releases it. The last to leave wakes the closer: the pool may be gone. */
 static void unlock_and_leave(struct m *mp, goro_pool *p)
 {
 	struct g *closer = NULL;
@@ -183,8 +182,7 @@ static bool take_task(goro_pool *p, struct task *out, struct waiter **submitter)
 	return true;
 }
 
-/* The next task for a worker. done: it has finished one. False: the worker ends, and does
- * not count any more. */
+/* The next task for a worker. done: it has finished one. False: the worker ends. */
 static bool next_task(goro_pool *p, struct task *out, bool done)
 {
 	struct m *mp = rt_enter_free();

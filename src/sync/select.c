@@ -166,8 +166,7 @@ static bool is_repeated(const struct selection *s, int i)
 	return i > 0 && s->ws[i].key == s->ws[i - 1].key;
 }
 
-/* Cases on one channel wait in random order, so that each is equally likely to be served
- * first. */
+/* Cases on one channel wait in random order: each is equally likely to be first. */
 static void shuffle_repeated(struct m *mp, struct selection *s)
 {
 	for (int i = 1, first = 0; i < s->n; i++) {
@@ -335,8 +334,7 @@ static __attribute__((noinline, cold)) void free_dropped(struct selection *s)
 		}
 }
 
-/* Leaves the runtime. Returns the index of the case that was done, -1 or
- * SEND_ON_CLOSED. */
+/* Leaves the runtime. The index of the case that was done, -1 or SEND_ON_CLOSED. */
 static int select_and_exit(struct m *mp, struct selection *s)
 {
 	struct g *peer = NULL;

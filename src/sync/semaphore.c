@@ -102,8 +102,7 @@ static bool take_now(struct sema *s, int64_t units)
 	return true;
 }
 
-/* A waiter's deadline; see "Who wakes" in deadline.c. The waiters behind it may have
- * enough units now. */
+/* A waiter's deadline: "Who wakes" in deadline.c. Those behind it may have enough now. */
 static void expire(struct m *mp, struct timer *t, int64_t now)
 {
 	struct g *gp = deadline_g(t);

@@ -149,8 +149,7 @@ static void fire_call(struct m *mp, struct timer *timer, int64_t now)
 
 /* ---------------------------------------------------------- stop and start */
 
-/* Lock held. Cancels the fire to come and drops the value that was not received. True:
- * there was one of these. */
+/* Lock held. Cancels the fire to come and drops the value left. True: there was one. */
 static bool disarm(struct goro_timer *t)
 {
 	bool pending = t->armed;

@@ -43,8 +43,7 @@
 #include "base/throw.h"
 #include "unwind/cfi.h"
 
-/* A walk reads other functions' variables, which ASan forbids, and other threads' stacks,
- * which TSan forbids. */
+/* ASan forbids to read other functions' variables, and TSan other threads' stacks. */
 #define READS_FOREIGN_MEMORY __attribute__((no_sanitize_address, no_sanitize_thread))
 
 #define WORD sizeof(uintptr_t)
