@@ -60,6 +60,7 @@
 #include "goro/signal.h"
 #include "goro/ctx.h"
 #include "goro/group.h"
+#include "goro/task.h"
 #include "goro/observe.h"
 
 #include "goro/errno.h"

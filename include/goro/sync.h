@@ -40,6 +40,9 @@ typedef struct { uint64_t opaque[2]; } goro_waitgroup;  /* sync.WaitGroup      *
 GORO_API void goro_waitgroup_add(goro_waitgroup *wg, int delta);
 GORO_API void goro_waitgroup_done(goro_waitgroup *wg);  /* add(wg, -1)         */
 GORO_API void goro_waitgroup_wait(goro_waitgroup *wg);
+/* Starts fn(arg) as a goroutine and counts it until it ends: sync.WaitGroup.Go. 0, or
+ * -ENOMEM with nothing started and nothing counted. */
+GORO_API int goro_waitgroup_go(goro_waitgroup *wg, void (*fn)(void *arg), void *arg);
 
 typedef struct { uint64_t opaque[2]; } goro_once;       /* sync.Once           */
 /* Runs fn(arg) if this is the first call with o; all calls return when that is
