@@ -96,7 +96,7 @@ TEST(every_page_of_the_debug_server)
 			FAIL("%s: %.200s", pages[i], answer);
 	}
 	CHECK_EQ(status_of("HEAD", "/debug/"), 200);
-	CHECK_EQ(status_of("POST", "/debug/pprof/symbol"), 200);
+	CHECK_EQ(status_of("POST", "/debug/pprof/symbol"), 405);
 	CHECK_EQ(status_of("GET", "/debug/nothing"), 404);
 }
 
