@@ -740,7 +740,7 @@ void sim_compute(int64_t ns)
 		return;
 	while (s.self->cpu < end && !s.over) {
 		if (enter()) {
-			advance(1000 + draw(9000));
+			advance(1000 + draw((uint32_t)(ns / 32)));
 			choose(SIM_POINT_PASSED);
 			leave();
 		}

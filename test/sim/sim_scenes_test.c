@@ -473,6 +473,21 @@ SCENE(calls)
 	goro_waitgroup_wait(&done);
 }
 
+/* Threads that are woken for their own goroutine, beside goroutines that just came. */
+SCENE(turns)
+{
+	goro_waitgroup done = { 0 };
+
+	goro_waitgroup_add(&done, 8);
+	for (int i = 0; i < 3; i++)
+		go(hog, 2 * GORO_MILLISECOND, &done);
+	for (int i = 0; i < 3; i++)
+		go(sleep_some, i, &done);
+	go(in_calls, 1, &done);
+	go(bound, 9, &done);
+	goro_waitgroup_wait(&done);
+}
+
 static void change_procs(goro_waitgroup *done)
 {
 	static const int procs[] = { 3, 1, 4, 2 };
@@ -599,6 +614,24 @@ SCENE(plain_threads)
 	}
 	goro_chan_close(to_plain);
 	HOLDS(sum == 12 * 13);
+}
+
+/* -------------------------------------------------------------------- the log */
+
+/* A run is the same with and without its log, which is how a failure is looked at. */
+TEST(log_changes_nothing)
+{
+	char path[] = "/tmp/goro-sim-XXXXXX";
+	struct sim_report without, with;
+
+	if (sim_run(5, channels_scene, NULL, &without) == -ENOTSUP)
+		SKIP("not under this tool");
+	close(mkstemp(path));
+	setenv("GORO_SIM_LOG", path, 1);
+	CHECK_EQ(sim_run(5, channels_scene, NULL, &with), 0);
+	unlink(path);
+	CHECK_EQ(without.hash, with.hash);
+	CHECK_EQ(without.points, with.points);
 }
 
 /* ----------------------------------------------------- contexts and groups */
