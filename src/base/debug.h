@@ -50,6 +50,7 @@
 	X(noattended)	/* leaving the poller to a P that looks: netpoll_attended */ \
 	X(noshare)	/* sysmon rests for its share: "Its share", sysmon.c */ \
 	X(noconvoy)	/* convoy.c */                                    \
+	X(noblockers)	/* blockers.c */                                  \
 	X(nosteady)	/* steady slices are not looked at: STEADY_SLICES, retake.c */
 
 struct debug {

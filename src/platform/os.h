@@ -74,6 +74,7 @@ int os_tid(void);
 int os_cpu(void);		/* on which the caller runs, or just ran */
 int os_threads(void);			/* of this process, or -errno */
 int64_t os_thread_cpu(int tid);		/* used by a thread; 0: the caller; ns */
+uint64_t os_thread_sleeps(void);	/* how often the caller has slept in the kernel */
 int64_t os_process_cpu(void);		/* used by all threads, the ended ones too; ns */
 /* More threads than times the number of CPUs want one, over all programs, if that is
  * known. */

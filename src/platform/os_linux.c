@@ -335,6 +335,14 @@ int64_t os_thread_cpu(int tid)
 	return sim ? sim->thread_cpu(tid) : cpu_clock(CPU_CLOCK_OF(tid));
 }
 
+uint64_t os_thread_sleeps(void)
+{
+	struct rusage use = { .ru_nvcsw = 0 };
+
+	sys2(SYS_getrusage, RUSAGE_THREAD, &use);
+	return (uint64_t)use.ru_nvcsw;
+}
+
 int64_t os_process_cpu(void)
 {
 	return sim ? sim->process_cpu() : cpu_clock(CLOCK_PROCESS_CPUTIME_ID);

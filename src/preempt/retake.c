@@ -40,6 +40,7 @@
 
 #include "preempt/convoy.h"
 #include "base/debug.h"
+#include "sched/blockers.h"
 #include "sched/netpoll.h"
 #include "platform/os.h"
 #include "preempt/preempt.h"
@@ -67,12 +68,20 @@
 /* An M that used less CPU time than this between two looks may be asleep. */
 #define CLOCK_STANDS_NS 2000
 
-/* CPU time for which an M that lost its P may compute before it is stopped, ... */
-#define CHASE_AFTER_NS 50000
-/* ... and the same while it is about to get a lock, and a P with it. */
-#define CHASE_HEIR_NS  1000000
-/* Time between two looks at such Ms, for each of them: there may be thousands. */
-#define CHASE_EACH_NS  5000
+/* CPU time for which an M that lost its P may compute before it is stopped: a short
+ * slice, as a goroutine has that just came. A request to a server takes less, with all
+ * that a library does around its calls. A goroutine that is stopped needs a P to go on,
+ * and sysmon again to lose it in its next call. */
+#define CHASE_AFTER_NS SLICE_SHORT_NS
+/* The same for one that slept on a lock: those that compete for it are stopped, but for
+ * the one that is about to get it (convoy.c). */
+#define CHASE_LOCK_NS  50000
+/* There may be thousands of such Ms, and each look at one costs a system call. So in each
+ * CHASE_EACH_NS that go by one is looked at, in turn, and at most CHASE_BATCH at once. */
+#define CHASE_EACH_NS  10000
+#define CHASE_BATCH    128
+/* Ms passed over at a time that have a P, or no goroutine. */
+#define CHASE_PASSED   1024
 
 /* When the handler finds the goroutine inside libc it asks for another try, at most
  * PUT_OFF_MAX times. The next try comes after this time, and each later one after twice
@@ -103,6 +112,7 @@ int64_t retake_seen_at(const struct p *pp)
 static int64_t look_ns = LOOK_NS;	/* to the next look, if none is needed before */
 static int fruitless;		/* looks since the last one that took a P */
 static int64_t chased_at;	/* the last look at Ms without a P */
+static struct m *chased;	/* the next of sched.all_m to look at; NULL: the first */
 static bool poller_served;	/* in this round sysmon made a P look at the poller */
 static bool some_just_began;	/* some P has begun a slice since the last look */
 static size_t fresh_left;	/* fresh goroutines no P was asked for this round */
@@ -164,11 +174,25 @@ static bool somebody_to_run_it(enum spare spare)
 	return false;
 }
 
+/* The function of mp's goroutine, if it sleeps in a call that it did not announce, and
+ * not on a lock, whose holder will run next; else NULL. */
+static TOOL_RACY void (*blocks_in(const struct m *mp, enum os_sleep sleeps))(void)
+{
+	const struct g *gp = load_relaxed(&mp->curg);
+
+	if (!gp || sleeps == OS_AWAKE || load_relaxed(&mp->state) != M_USER ||
+	    (sleeps == OS_ASLEEP_ON_FUTEX && mp->watch.lock))
+		return NULL;
+	return peek(&gp->fn);
+}
+
 /* A goroutine that slept on a lock is not fresh when it has got the lock (m.slept): it
  * would preempt another goroutine after a short slice, which often holds the lock by
  * then. */
 static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, int64_t now)
 {
+	void (*fn)(void) = blocks_in(mp, sleeps);
+
 	store_relaxed(&mp->slept, sleeps == OS_ASLEEP);	/* before mp finds out */
 	if (!somebody_to_run_it(sleeps ? SPARE_NEEDED : SPARE_WANTED) || !p_take(pp, sleeps != OS_AWAKE))
 		return false;
@@ -179,6 +203,8 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, i
 	runq_stopped(pp);
 	look_ns = LOOK_SOON_NS;
 	fruitless = 0;
+	if (fn)
+		blockers_saw(fn);
 	if (sleeps != OS_ASLEEP_ON_FUTEX || !mp->watch.lock || !convoy_hand_on(pp, mp, now))
 		p_handoff(pp);
 	return true;
@@ -430,33 +456,53 @@ static int64_t look(struct p *pp, int64_t now)
 	return look_at(pp, mp, tick, now);
 }
 
-/* Stops Ms that compute without a P for too long. Returns when to look again: ns from
+/* CPU time that mp may use without a P. */
+static int64_t chase_after(const struct m *mp)
+{
+	return mp->watch.lock && !convoy_has_heir(mp) ? CHASE_LOCK_NS : CHASE_AFTER_NS;
+}
+
+/* mp goes on without a P: it is stopped if it computes for too long. True: it was. */
+static bool chase_one(struct m *mp, int64_t now)
+{
+	int64_t cpu = os_thread_cpu(load_relaxed(&mp->tid));
+
+	if (cpu - mp->watch.cpu_seen < chase_after(mp))
+		return false;
+	mp->watch.cpu_seen = cpu;
+	if (retake_asleep(mp))
+		return false;
+	if (mp->watch.lock && !debug.noconvoy)
+		store_relaxed(&mp->stop_where, STOP_FREE);
+	retake_signal(mp, now);
+	return true;
+}
+
+/* Looks at some of the Ms that compute without a P. Returns when to look again: ns from
  * now. */
 static int64_t chase(int64_t now)
 {
-	int taken = load_relaxed(&sched.taken);
+	int taken = load_relaxed(&sched.taken), looks, passed = 0;
 	int64_t next = LOOK_NS;
 
 	if (taken == 0)
 		return TIMER_NEVER;
-	if (now - chased_at < taken * CHASE_EACH_NS)
+	looks = (int)soonest((now - chased_at) / CHASE_EACH_NS, CHASE_BATCH);
+	looks = looks < taken ? looks : taken;
+	if (looks == 0)
 		return LOOK_NS;
 	chased_at = now;
-	for (struct m *mp = load_acquire(&sched.all_m); mp; mp = mp->all_link) {
-		int64_t cpu;
-
-		if (!(load_acquire(&mp->attn) & ATTN_TAKEN) || load_relaxed(&mp->tid) == 0)
+	for (; looks > 0 && passed < CHASE_PASSED; chased = chased->all_link) {
+		/* acquire: pairs with store_release in m_alloc */
+		if (!chased && !(chased = load_acquire(&sched.all_m)))
+			break;
+		if (!(load_acquire(&chased->attn) & ATTN_TAKEN) || load_relaxed(&chased->tid) == 0) {
+			passed++;
 			continue;
-		cpu = os_thread_cpu(load_relaxed(&mp->tid));
-		if (cpu - mp->watch.cpu_seen < (convoy_has_heir(mp) ? CHASE_HEIR_NS : CHASE_AFTER_NS))
-			continue;
-		mp->watch.cpu_seen = cpu;
-		if (retake_asleep(mp))
-			continue;
-		if (mp->watch.lock && !debug.noconvoy)
-			store_relaxed(&mp->stop_where, STOP_FREE);
-		retake_signal(mp, now);
-		next = LOOK_AFTER_NS;
+		}
+		looks--;
+		if (chase_one(chased, now))
+			next = LOOK_AFTER_NS;
 	}
 	return next;
 }

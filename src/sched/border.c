@@ -4,6 +4,7 @@
 #include "platform/sim.h"
 #include "sched/alone.h"
 #include "base/probe.h"
+#include "sched/blockers.h"
 #include "sched/runq.h"
 #include "sched/timers.h"
 #include "sched/runtime.h"
@@ -37,6 +38,7 @@ uint32_t border_settle(struct m *mp)
 			if (cas_acqrel(&mp->attn, &attn, attn & ~(uint32_t)ATTN_TAKEN)) {
 				store_relaxed(&mp->p, NULL);
 				fetch_add_seqcst(&sched.taken, -1);
+				blockers_return(mp);
 				return attn;
 			}
 		} else if (attn & ATTN_GIVEN) {
@@ -60,8 +62,10 @@ struct m *rt_enter_slow(struct m *mp)
 {
 	if (!mp)
 		mp = foreign_attach(0);
-	if (border_settle(mp) & ATTN_TAKEN)
+	if (border_settle(mp) & ATTN_TAKEN) {
 		turn_wait(mp, load_relaxed(&mp->slept));
+		blockers_begin(mp, mp->curg);
+	}
 	return mp;
 }
 
@@ -117,6 +121,8 @@ static bool take_requests(struct m *mp)
 
 void rt_exit_slow(struct m *mp)
 {
+	if (blockers_leave(mp))
+		return;
 	for (int i = 0; i < EXIT_LOOKS && asked(mp); i++) {
 		mp = rt_enter();
 		if (take_requests(mp))
@@ -128,6 +134,8 @@ void rt_exit_slow(struct m *mp)
 
 void rt_exit_free_slow(struct m *mp)
 {
+	if (blockers_leave(mp))
+		return;
 	for (int i = 0; i < EXIT_LOOKS && asked(mp); i++) {
 		mp = rt_enter_free();
 		if (take_requests(mp)) {

@@ -76,6 +76,11 @@ struct m *foreign_enter_again(void);
 struct m *foreign_park(struct m *mp, void (*commit)(struct m *, struct g *), void *arg);
 void foreign_ready(struct g *gp);
 
+/* ---- syscall.c */
+
+/* mp, in user code, gives its P to another M and goes on without one. */
+void m_hand_over(struct m *mp);
+
 /* ---- park.c: park and ready, waking threads */
 
 /* gp, which runs, is about to wait. */

@@ -37,6 +37,7 @@
 #include <goro.h>
 
 #include "sched/alone.h"
+#include "sched/blockers.h"
 #include "sched/check.h"
 #include "sched/cxx.h"
 #include "sched/g.h"
@@ -107,6 +108,8 @@ set_running(struct m *mp, struct g *gp, bool inherit, bool heeds)
 	check(pp && pp->mp == mp);
 	if (heeds)
 		trace_go_start(mp, gp);
+	if (heeds)
+		blockers_begin(mp, gp);
 	latency_run(pp, gp);
 	store_relaxed(&gp->status, G_RUNNING);
 	store_relaxed(&gp->mp, mp);

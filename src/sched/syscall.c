@@ -174,12 +174,8 @@ static void hand_on(struct p *pp)
 	lock_release(&sched.lock);
 }
 
-void goro_hand_over(void)
+void m_hand_over(struct m *mp)
 {
-	struct m *mp = m_self();
-
-	if (!is_awaited(mp))
-		return;
 	if (!rt_try_enter(mp) && border_settle(mp) & ATTN_TAKEN) {
 		go_on_without_p(mp);
 	} else {
@@ -195,4 +191,12 @@ void goro_hand_over(void)
 	}
 	/* Not rt_exit, whose slow way gets in line for a P. */
 	store_release(&mp->state, M_USER);
+}
+
+void goro_hand_over(void)
+{
+	struct m *mp = m_self();
+
+	if (is_awaited(mp))
+		m_hand_over(mp);
 }

@@ -132,6 +132,8 @@ enum {
 	ATTN_GIVEN = 64,	/* the M got a P in user code: m.given */
 	ATTN_TIMERS = 32,	/* timers of the P are due: the M runs them */
 	ATTN_FENCE = 16,	/* no membarrier here: the M fences at every crossing */
+	ATTN_BLOCKER = 512,	/* a goroutine that is known to block has begun: its P is
+				 * to be handed over when it leaves; blockers.c */
 	ATTN_PLAIN = 256,	/* a plain thread before its first entry: alone.h */
 	ATTN_SIM = 512,		/* simulated: every crossing is a point */
 	ATTN_GIVE_WAY = ATTN_YIELD | ATTN_SLICE,
@@ -345,6 +347,8 @@ struct m {
 	bool starting;		/* counted in sched.m_starting */
 	struct g *locked_g;
 	uint64_t rng;
+	uint64_t sleeps_before;	/* 1 + how often the thread had slept when it handed its P
+				 * over in blockers_leave; 0: it did not */
 	struct tool_fiber tool;
 
 	/* Atomic: what a sleeping M is woken by. */
@@ -582,7 +586,7 @@ struct sched {
 						 * stopped world */
 			uint8_t poll_due;	/* the next M to pick looks at the poller
 						 * first */
-			uint8_t program;	/* PROGRAM_ bits; constant */
+			uint8_t program;	/* PROGRAM_ bits, never cleared */
 		};
 	};
 	int taken;		/* Ms without a P that do not know yet */
@@ -605,6 +609,7 @@ struct sched {
 
 #define PROGRAM_CXX  1		/* goroutines may have C++ exceptions: see cxx.c */
 #define PROGRAM_ASAN 2		/* the program has ASan, the library not: tool.c */
+#define PROGRAM_BLOCKS 4	/* some goroutines are known to block: blockers.c */
 
 /* heed with PROGRAM_CXX alone: the last byte, in little-endian order. */
 #define HEED_CXX ((uint32_t)PROGRAM_CXX << 24)
