@@ -9,8 +9,8 @@
  *
  * A call may report the error of the plan, and nothing else but what follows from it: a
  * peer that closed. It may not report EINTR or EAGAIN, which the runtime has to deal
- * with, except for calls on files, which report what the kernel says, and of dial and
- * listen, where EAGAIN is about names.
+ * with, except for calls on files, which report what the kernel says, of dial and listen,
+ * where EAGAIN is about names, and of what starts a thread.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -54,7 +54,8 @@
 
 static _Atomic int said;
 /* Those that pass on what the kernel says. */
-static const char file_calls[] = "goro_open goro_pread goro_pwrite goro_fsync goro_close goro_dial goro_listen";
+static const char file_calls[] = "goro_open goro_pread goro_pwrite goro_fsync goro_close goro_dial goro_listen "
+                                 "goro_trace_start goro_profile_cpu_start";
 
 /* Whether a call went well, r >= 0. Otherwise its error must follow from the plan's. */
 static bool went(const char *what, long r)
