@@ -132,7 +132,7 @@ enum {
 	ATTN_GIVEN = 64,	/* the M got a P in user code: m.given */
 	ATTN_TIMERS = 32,	/* timers of the P are due: the M runs them */
 	ATTN_FENCE = 16,	/* no membarrier here: the M fences at every crossing */
-	ATTN_BLOCKER = 512,	/* a goroutine that is known to block has begun: its P is
+	ATTN_BLOCKER = 1024,	/* a goroutine that is known to block has begun: its P is
 				 * to be handed over when it leaves; blockers.c */
 	ATTN_PLAIN = 256,	/* a plain thread before its first entry: alone.h */
 	ATTN_SIM = 512,		/* simulated: every crossing is a point */
