@@ -279,16 +279,19 @@ bool convoy_may_pass_on(const struct unwind_regs *regs)
 	return is_at(STOP_FREE, regs);
 }
 
-/* mp is about to wait for its turn: its P goes to the heir, if there is one. */
+/* mp is about to wait for its turn: its P goes to the heir, if there is one. sysmon may
+ * have named mp itself, where the P came to it while sysmon looked. */
 static void convoy_pass_on(struct m *mp)
 {
 	struct p *pp = mp->p;
 	struct m *heir = load_relaxed(&pp->heir);
 
-	check(mp == m_self() && pp->mp == mp && heir != mp);
+	check(mp == m_self() && pp->mp == mp);
 	if (!heir)
 		return;
 	store_relaxed(&pp->heir, NULL);
+	if (heir == mp)
+		return;
 	lock_acquire(&sched.lock);
 	if (!load_relaxed(&sched.stopping)) {
 		p_unbind(mp);
