@@ -287,12 +287,13 @@ static bool wait_really(void)
 	return false;
 }
 
-/* Whether a thread is stopped in the midst of what it does in the runtime. */
+/* Whether a thread is in the midst of what it does in the runtime. */
 static bool is_held_up(const struct fiber *f)
 {
 	const struct m *mp = f == s.self ? goro_tls_m : f->mp;
 
-	return f->state == FIBER_RUNNABLE && f->stalled > s.now && (!mp || mp->state == M_RUNTIME);
+	return f->state == FIBER_RUNNABLE &&
+	       (!mp || __atomic_load_n(&mp->state, __ATOMIC_RELAXED) == M_RUNTIME);
 }
 
 /* Looks whether anything is wrong. asleep: all threads sleep. */

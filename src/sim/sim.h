@@ -72,8 +72,8 @@ void sim_log(enum sim_kind kind, int64_t now, int thread, int64_t value);
 
 /* ---- sim_check.c */
 
-/* NULL, or what is wrong. asleep: all threads sleep. held_up: a thread has no CPU in the
- * midst of what it does in the runtime: so nothing can be said, unless all sleep. */
+/* NULL, or what is wrong. asleep: all threads sleep. held_up: a thread is in the midst of
+ * what it does in the runtime, so that this time does not count. */
 const char *sim_check(int64_t now, bool asleep, bool held_up);
 
 /* ---- for tests: user code that takes time */

@@ -6,14 +6,15 @@
  * that a program only becomes slow. Here it is an error:
  *
  *	- if all threads sleep, at once;
- *	- else if it lasts for LOST_NS while all threads in the runtime have CPUs.
+ *	- else if it lasts for LOST_NS of the time in which user code computes, and no
+ *	  thread has something to do in the runtime.
  */
 #include "sched/runq.h"
 #include "sched/runtime.h"
 #include "sim/sim.h"
 
 /* A woken M has come by then, and stolen what there is. */
-#define LOST_NS 3000000
+#define LOST_NS 1000000
 
 static bool is_work_left(void)
 {
@@ -28,17 +29,17 @@ static bool is_work_left(void)
 
 const char *sim_check(int64_t now, bool asleep, bool held_up)
 {
-	static int64_t since, seen;
+	static int64_t lost, seen;
+	static bool was_left;		/* at the last look, too */
+	bool left = is_work_left();
 
-	if (!is_work_left()) {
-		since = 0;
-	} else if (asleep) {
+	if (left && asleep)
 		return "a goroutine is runnable, a P is idle, and all threads sleep";
-	} else if (since == 0 || held_up) {
-		since = now;
-	} else if (now - since > LOST_NS && now - seen < LOST_NS / 2) {
+	if (!left || !was_left)
+		lost = 0;
+	else if (!held_up && (lost += now - seen) > LOST_NS)
 		return "a goroutine is runnable and a P is idle for long";
-	}
+	was_left = left;
 	seen = now;
 	return NULL;
 }

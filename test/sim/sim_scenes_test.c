@@ -473,6 +473,35 @@ SCENE(calls)
 	goro_waitgroup_wait(&done);
 }
 
+static void nothing(void)
+{
+}
+
+/* Comes back from a call, starts a goroutine, and cannot be preempted for a while. */
+static void stretch(int me, goro_waitgroup *done)
+{
+	for (int i = 0; i < 6; i++) {
+		call((void *)(intptr_t)((me + i) % 3 * 50 * GORO_MICROSECOND + 1));
+		goro_preempt_disable();
+		go(nothing);
+		sim_compute(3 * GORO_MILLISECOND);
+		goro_preempt_enable();
+		if (i & 1)
+			goro_sleep(20 * GORO_MICROSECOND);
+	}
+	goro_waitgroup_done(done);
+}
+
+SCENE(stretches)
+{
+	goro_waitgroup done = { 0 };
+
+	goro_waitgroup_add(&done, 3);
+	for (int i = 0; i < 3; i++)
+		go(stretch, i, &done);
+	goro_waitgroup_wait(&done);
+}
+
 /* Threads that are woken for their own goroutine, beside goroutines that just came. */
 SCENE(turns)
 {
