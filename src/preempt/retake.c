@@ -174,16 +174,17 @@ static bool somebody_to_run_it(enum spare spare)
 	return false;
 }
 
-/* The function of mp's goroutine, if it sleeps in a call that it did not announce, and
- * not on a lock, whose holder will run next; else NULL. */
-static TOOL_RACY void (*blocks_in(const struct m *mp, enum os_sleep sleeps))(void)
+/* Whether mp's goroutine sleeps in a call that it did not announce, and not on a lock,
+ * whose holder will run next. fn: its function. */
+static TOOL_RACY bool blocks_in(const struct m *mp, enum os_sleep sleeps, void (**fn)(void))
 {
 	const struct g *gp = load_relaxed(&mp->curg);
 
 	if (!gp || sleeps == OS_AWAKE || load_relaxed(&mp->state) != M_USER ||
 	    (sleeps == OS_ASLEEP_ON_FUTEX && mp->watch.lock))
-		return NULL;
-	return peek(&gp->fn);
+		return false;
+	*fn = peek(&gp->fn);
+	return true;
 }
 
 /* A goroutine that slept on a lock is not fresh when it has got the lock (m.slept): it
@@ -191,7 +192,8 @@ static TOOL_RACY void (*blocks_in(const struct m *mp, enum os_sleep sleeps))(voi
  * then. */
 static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, int64_t now)
 {
-	void (*fn)(void) = blocks_in(mp, sleeps);
+	void (*fn)(void);
+	bool blocks = blocks_in(mp, sleeps, &fn);
 
 	store_relaxed(&mp->slept, sleeps == OS_ASLEEP);	/* before mp finds out */
 	if (!somebody_to_run_it(sleeps ? SPARE_NEEDED : SPARE_WANTED) || !p_take(pp, sleeps != OS_AWAKE))
@@ -203,7 +205,7 @@ static bool take_and_hand_on(struct p *pp, struct m *mp, enum os_sleep sleeps, i
 	runq_stopped(pp);
 	look_ns = LOOK_SOON_NS;
 	fruitless = 0;
-	if (fn)
+	if (blocks)
 		blockers_saw(fn);
 	if (sleeps != OS_ASLEEP_ON_FUTEX || !mp->watch.lock || !convoy_hand_on(pp, mp, now))
 		p_handoff(pp);
