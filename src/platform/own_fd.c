@@ -71,12 +71,16 @@ void own_fd_init(bool single_threaded)
 /* far: a copy of fd, or below 0. Marks and returns the one of them that is kept. */
 static int keep(int fd, long far, enum own_fd what)
 {
+	long error;
+
 	if (far >= 0) {
 		sys1(SYS_close, fd);
 		fd = (int)far;
 	}
-	/* A sandbox may deny it in the middle of the run. */
-	if (sys3(SYS_fcntl, fd, F_SETSIG, what) < 0)
+	error = sys3(SYS_fcntl, fd, F_SETSIG, what);
+	/* A sandbox may deny it in the middle of the run. If the program has just closed
+	 * fd, that says nothing about marks. */
+	if (error < 0 && error != -EBADF)
 		store_relaxed(&marks_work, false);
 	return fd;
 }

@@ -17,6 +17,7 @@
 #include "platform/atomic.h"
 #include "await.h"
 #include "io/fd.h"
+#include "platform/own_fd.h"
 #include "sched/runtime.h"
 #include "test.h"
 
@@ -128,6 +129,18 @@ GO_TEST(they_go_on_while_the_runtimes_are_closed)
 	for (int i = 0; i < 10; i++)
 		live();
 	store_relaxed(&over, true);
+}
+
+GO_TEST(what_is_closed_before_it_is_marked_leaves_the_marks)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	close(fd);
+	own_fd_take(fd, OWN_FD_POLLER);
+	fd = eventfd(0, EFD_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(!own_fd_is(fd, OWN_FD_POLLER));
+	close(fd);
 }
 
 /* ------------------------------------------------------ what is the program's */
